@@ -1,0 +1,52 @@
+"""What every configuration model has in common.
+
+Models are values: frozen, closed to unknown fields, camelCase outside and snake_case inside. The
+same models are embedded in a Kubernetes resource, so a field's docstring is its description there,
+and a model holds no union but ``X | None`` and never itself. A type says what a field may be;
+``contradictions`` says which fields cannot stand together. They judge values only, never whether a
+field was written out: an API server that fills in defaults must not change the verdict.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
+
+from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic.alias_generators import to_camel
+
+from weir.api.refusal import Contradictory, Problem, shown
+
+
+class Model(BaseModel):
+    """A part of a job's configuration."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+        use_attribute_docstrings=True,
+        allow_inf_nan=False,
+        # A default in the schema is text where the field is: "10 min", not 600000.
+        json_schema_mode_override="serialization",
+    )
+
+    refused_by_name: ClassVar[Mapping[str, tuple[str, str]]] = {}
+    """Settings that a user of Flink may look for and that do not exist here: reason and remedy."""
+
+    def contradictions(self) -> Iterator[Problem]:
+        """Yield what cannot stand together, once every field is sound by itself."""
+        return iter(())
+
+    def problem(self, field: str, reason: str, remedy: str) -> Problem:
+        """Refuse the value that ``field`` has here."""
+        value = self.model_dump(mode="json", include={field})[to_camel(field)]
+        return Problem(to_camel(field), shown(value), reason, remedy)
+
+    @model_validator(mode="after")
+    def _stands_together(self) -> Self:
+        problems = tuple(self.contradictions())
+        if problems:
+            raise Contradictory(*problems)
+        return self

@@ -1,0 +1,495 @@
+"""Decides where and when the subtasks of a job run: deploy, fail, wait, restart, end.
+
+Slots outlive attempts. A failure takes down the regions it reaches and nothing else, survivors are
+reset in place, and the next attempt starts once the restart strategy, the slots and a restore point
+allow it. Every subtask carries the attempt it belongs to, so a word from an older try changes
+nothing, and a word that is told twice changes nothing more.
+
+What a restore point is, how a checkpoint goes and how a slot is reached are not known here; nothing
+here waits, draws or looks at a clock. A slot id names one process: its successor has another.
+"""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import assert_never
+
+from weir.core.ids import AttemptId, Millis, SlotId, SubtaskId
+from weir.core.lifecycle import JobStatus, SubtaskFinished, SubtaskRunning, TimePassed
+from weir.core.phases import (
+    BackingOff,
+    Created,
+    Deploying,
+    Ended,
+    Phase,
+    Restoring,
+    Running,
+    Stopping,
+    WaitingForSlots,
+)
+from weir.core.placement import TooFew
+from weir.core.restarts import NO_FAILURES, GiveUp, History, Restart, Strategy, restart
+from weir.core.roster import Execution, Roster, Stage, empty_roster
+from weir.core.topology import Topology
+
+
+class FailureCause(StrEnum):
+    """What went wrong in a subtask, as far as it changes what has to restart."""
+
+    USER_CODE = "user code failed"
+    """Its process may hold anything now, and is not used again."""
+    CONNECTION = "a connection broke"
+    CHECKPOINT = "its part of a checkpoint failed"
+
+
+@dataclass(frozen=True, slots=True)
+class JobStarted:
+    """The job may begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlotRegistered:
+    """A process is ready for work."""
+
+    slot: SlotId
+    executor: str
+
+
+@dataclass(frozen=True, slots=True)
+class SlotLost:
+    """A process is gone, with all that ran in it."""
+
+    slot: SlotId
+    draw: float
+
+
+@dataclass(frozen=True, slots=True)
+class SubtaskFailed:
+    """A subtask cannot go on, in a process that lives."""
+
+    attempt: AttemptId
+    subtask: SubtaskId
+    cause: FailureCause
+    draw: float
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptDoomed:
+    """The checkpoint coordinator gives up on what runs now: everything restarts."""
+
+    why: str
+    draw: float
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePointReady:
+    """It is known what the attempt starts from."""
+
+    attempt: AttemptId
+
+
+@dataclass(frozen=True, slots=True)
+class StopConfirmed:
+    """The savepoint that the job ends with is complete; whatever happens now, nothing is lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRequested:
+    """Somebody wants the end, now."""
+
+
+SlotEvent = SlotRegistered | SlotLost
+SubtaskEvent = SubtaskRunning | SubtaskFinished | SubtaskFailed
+JobEvent = JobStarted | AttemptDoomed | StopConfirmed | CancelRequested
+AttemptEvent = TimePassed | SlotEvent | SubtaskEvent | RestorePointReady | JobEvent
+
+
+@dataclass(frozen=True, slots=True)
+class ReportStatus:
+    """The job's status has changed."""
+
+    status: JobStatus
+    missing_slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class FindRestorePoint:
+    """Say RestorePointReady once it is known what these subtasks start from."""
+
+    attempt: AttemptId
+    subtasks: tuple[SubtaskId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Deploy:
+    """Start these subtasks in these slots."""
+
+    attempt: AttemptId
+    placements: tuple[tuple[SubtaskId, SlotId], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ResetSubtasks:
+    """End these subtasks in place; the slot lives on."""
+
+    slot: SlotId
+    subtasks: tuple[SubtaskId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecycleSlot:
+    """End the process."""
+
+    slot: SlotId
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRestart:
+    """These subtasks go down now, to come back together in a later attempt."""
+
+    attempt: AttemptId
+    """The newest attempt that ends with this."""
+    subtasks: tuple[SubtaskId, ...]
+    whole_job: bool
+    why: str
+
+
+AttemptAction = (
+    ReportStatus | FindRestorePoint | Deploy | ResetSubtasks | RecycleSlot | ReportRestart
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Where the job's subtasks run, and what is being done about those that do not."""
+
+    roster: Roster
+    strategy: Strategy
+    history: History
+    phase: Phase
+    next_attempt: AttemptId
+    now: Millis
+    reported: ReportStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What a failure takes down: whole regions, and processes that must not be used again."""
+
+    hit: tuple[SubtaskId, ...]
+    why: str
+    draw: float
+    recycled: tuple[RecycleSlot, ...] = ()
+
+
+Step = tuple[Attempt, tuple[AttemptAction, ...]]
+
+
+def initial(topology: Topology, strategy: Strategy) -> Attempt:
+    return Attempt(
+        roster=empty_roster(topology),
+        strategy=strategy,
+        history=NO_FAILURES,
+        phase=Created(),
+        next_attempt=AttemptId(1),
+        now=Millis(0),
+        reported=ReportStatus(JobStatus.CREATED, 0),
+    )
+
+
+def next_deadline(state: Attempt) -> Millis | None:
+    """When TimePassed will matter next, if nothing else happens."""
+    return state.phase.until if isinstance(state.phase, BackingOff) else None
+
+
+def step(state: Attempt, event: AttemptEvent) -> Step:
+    """The only way an attempt changes. Every event is legal in every state; most change nothing."""
+    decided, actions = _decide(state, event)
+    status = status_of(decided)
+    if status == state.reported:
+        return decided, actions
+    return replace(decided, reported=status), (*actions, status)
+
+
+def status_of(state: Attempt) -> ReportStatus:
+    """A job with a part still running is RUNNING, unless another part waits for slots."""
+    match state.phase:
+        case Created():
+            return ReportStatus(JobStatus.CREATED, 0)
+        case WaitingForSlots(missing=missing):
+            return ReportStatus(JobStatus.WAITING_FOR_SLOTS, missing)
+        case Restoring(subtasks=subtasks) | Deploying(subtasks=subtasks):
+            whole = state.roster.is_whole_job(subtasks)
+            return ReportStatus(JobStatus.DEPLOYING if whole else JobStatus.RUNNING, 0)
+        case BackingOff(subtasks=subtasks):
+            whole = state.roster.is_whole_job(subtasks)
+            return ReportStatus(JobStatus.RESTARTING if whole else JobStatus.RUNNING, 0)
+        case Running() | Stopping():
+            return ReportStatus(JobStatus.RUNNING, 0)
+        case Ended(status=status):
+            return ReportStatus(status, 0)
+        case _:
+            assert_never(state.phase)
+
+
+def _decide(state: Attempt, event: AttemptEvent) -> Step:
+    match event:
+        case SlotRegistered(slot=slot, executor=executor):
+            return _look_again(replace(state, roster=state.roster.register(slot, executor)))
+        case SlotLost():
+            return _on_slot_lost(state, event)
+        case _ if isinstance(state.phase, Ended):
+            return state, ()
+        case SubtaskRunning() | SubtaskFinished() | SubtaskFailed():
+            return _on_subtask(state, event)
+        case TimePassed():
+            return _on_time_passed(state, event)
+        case RestorePointReady():
+            return _on_restore_point_ready(state, event)
+        case JobStarted() | AttemptDoomed() | StopConfirmed() | CancelRequested():
+            return _on_job(state, event)
+        case _:
+            assert_never(event)
+
+
+def _on_subtask(state: Attempt, event: SubtaskEvent) -> Step:
+    """Only words of the subtask's own attempt count, and none after its last."""
+    execution = state.roster.executions[event.subtask]
+    if event.attempt != execution.attempt or execution.stage is Stage.FINISHED:
+        return state, ()
+    match event:
+        case SubtaskRunning():
+            return _on_subtask_running(state, event)
+        case SubtaskFinished():
+            return _on_subtask_finished(state, event)
+        case SubtaskFailed():
+            return _on_subtask_failed(state, event)
+        case _:
+            assert_never(event)
+
+
+def _on_job(state: Attempt, event: JobEvent) -> Step:
+    match event:
+        case JobStarted():
+            is_first = isinstance(state.phase, Created)
+            return _begin(state, state.roster.topology.subtasks) if is_first else (state, ())
+        case AttemptDoomed(why=why, draw=draw):
+            return _fail(state, Failure(state.roster.topology.subtasks, why, draw))
+        case StopConfirmed():
+            return _on_stop_confirmed(state)
+        case CancelRequested():
+            return _end(state, Ended(JobStatus.CANCELED, "it was canceled"))
+        case _:
+            assert_never(event)
+
+
+# Starting: slots, then a restore point, then the subtasks.
+
+
+def _on_time_passed(state: Attempt, event: TimePassed) -> Step:
+    state = replace(state, now=max(state.now, event.now))
+    match state.phase:
+        case BackingOff(until=until, subtasks=subtasks) if until <= state.now:
+            return _begin(state, subtasks)
+        case _:
+            return state, ()
+
+
+def _begin(state: Attempt, subtasks: tuple[SubtaskId, ...]) -> Step:
+    attempt = state.next_attempt
+    begun = replace(state, next_attempt=AttemptId(attempt + 1))
+    return _seek_slots(begun, attempt, subtasks)
+
+
+def _seek_slots(state: Attempt, attempt: AttemptId, subtasks: tuple[SubtaskId, ...]) -> Step:
+    state = replace(state, roster=state.roster.move(subtasks, Execution(attempt, Stage.DOWN)))
+    match state.roster.seat(subtasks):
+        case TooFew(missing=missing):
+            return replace(state, phase=WaitingForSlots(attempt, subtasks, missing)), ()
+        case _:
+            restoring = replace(state, phase=Restoring(attempt, subtasks))
+            return restoring, (FindRestorePoint(attempt, subtasks),)
+
+
+def _look_again(state: Attempt) -> Step:
+    """The slots have changed, which matters at once only to those that wait for some."""
+    match state.phase:
+        case WaitingForSlots(attempt=attempt, subtasks=subtasks):
+            return _seek_slots(state, attempt, subtasks)
+        case _:
+            return state, ()
+
+
+def _on_restore_point_ready(state: Attempt, event: RestorePointReady) -> Step:
+    match state.phase:
+        case Restoring(attempt=attempt, subtasks=subtasks) if attempt == event.attempt:
+            return _deploy(state, attempt, subtasks)
+        case _:
+            return state, ()
+
+
+def _deploy(state: Attempt, attempt: AttemptId, subtasks: tuple[SubtaskId, ...]) -> Step:
+    """A slot may have gone since the search began; then this attempt ends before it started.
+
+    A fresh one takes its place, for other regions may join it while it waits, and an answer about
+    the smaller set must not be taken for one about the larger.
+    """
+    roster = state.roster.seat(subtasks)
+    if isinstance(roster, TooFew):
+        return _begin(state, subtasks)
+    placements = tuple((subtask, roster.slot_of(subtask)) for subtask in subtasks)
+    assert all(roster.stage(subtask) is Stage.DOWN for subtask in subtasks), "one try at a time"
+    assert all(slot in roster.slots for _, slot in placements), "nothing goes to a lost slot"
+    deployed = replace(
+        state,
+        roster=roster.move(subtasks, Execution(attempt, Stage.DEPLOYING)),
+        phase=Deploying(attempt, frozenset(subtasks), subtasks),
+    )
+    return deployed, (Deploy(attempt, placements),)
+
+
+def _on_subtask_running(state: Attempt, event: SubtaskRunning) -> Step:
+    if state.roster.stage(event.subtask) is not Stage.DEPLOYING:
+        return state, ()
+    return _arrive(state, event.subtask, Execution(event.attempt, Stage.RUNNING)), ()
+
+
+def _arrive(state: Attempt, subtask: SubtaskId, execution: Execution) -> Attempt:
+    state = replace(state, roster=state.roster.move((subtask,), execution))
+    match state.phase:
+        case Deploying(awaiting=awaiting) as deploying:
+            left = awaiting - {subtask}
+            return replace(state, phase=replace(deploying, awaiting=left) if left else Running())
+        case _:
+            return state
+
+
+# Failing: what a failure reaches goes down, and the strategy says when it comes back.
+
+
+def _on_slot_lost(state: Attempt, event: SlotLost) -> Step:
+    roster = state.roster
+    if event.slot not in roster.slots:
+        return state, ()
+    why = f"slot {event.slot} on {roster.slots[event.slot]} was lost"
+    failure = Failure(roster.hosted_by(event.slot), why, event.draw)
+    return _fail(replace(state, roster=roster.strike(event.slot)), failure)
+
+
+def _on_subtask_failed(state: Attempt, event: SubtaskFailed) -> Step:
+    why = f"{event.subtask}: {event.cause}"
+    match event.cause:
+        case FailureCause.USER_CODE:
+            return _recycle(state, event, why)
+        case FailureCause.CONNECTION | FailureCause.CHECKPOINT:
+            if not state.roster.stage(event.subtask).is_live:
+                return state, ()
+            region = state.roster.regions_of((event.subtask,))
+            return _fail(state, Failure(region, why, event.draw))
+        case _:
+            assert_never(event.cause)
+
+
+def _recycle(state: Attempt, event: SubtaskFailed, why: str) -> Step:
+    """Even a subtask that was already taken down leaves a process that must not be used again."""
+    roster = state.roster
+    seat = roster.seats.get(event.subtask.index)
+    if seat is None or seat.slot not in roster.slots:
+        return state, ()
+    failure = Failure(roster.hosted_by(seat.slot), why, event.draw, (RecycleSlot(seat.slot),))
+    return _fail(replace(state, roster=roster.strike(seat.slot)), failure)
+
+
+def _fail(state: Attempt, failure: Failure) -> Step:
+    if isinstance(state.phase, Created | Ended):
+        return state, ()
+    if not failure.hit:
+        unharmed, actions = _look_again(state)
+        return unharmed, (*failure.recycled, *actions)
+    match state.phase:
+        case Stopping():
+            return _end(state, Ended(JobStatus.STOPPED, failure.why), failure.recycled)
+        case BackingOff() | WaitingForSlots():
+            return _join(state, state.phase, failure)
+        case Restoring(subtasks=pending):
+            return _restart(state, pending, failure)
+        case Deploying(awaiting=awaiting):
+            return _restart(state, state.roster.regions_of(awaiting), failure)
+        case Running():
+            return _restart(state, (), failure)
+        case _:
+            assert_never(state.phase)
+
+
+def _restart(state: Attempt, pending: tuple[SubtaskId, ...], failure: Failure) -> Step:
+    history, verdict = restart(state.strategy, state.history, state.now, failure.draw)
+    state = replace(state, history=history)
+    match verdict:
+        case GiveUp(reason=reason):
+            ended = Ended(JobStatus.FAILED, f"{failure.why}; {reason}")
+            return _end(state, ended, failure.recycled)
+        case Restart(delay_ms=delay_ms):
+            subtasks = state.roster.union(pending, failure.hit)
+            down, actions = _take_down(state, subtasks, failure)
+            until = Millis(state.now + delay_ms)
+            return replace(down, phase=BackingOff(until, subtasks)), actions
+        case _:
+            assert_never(verdict)
+
+
+def _join(state: Attempt, phase: BackingOff | WaitingForSlots, failure: Failure) -> Step:
+    """A restart is under way already: what failed now comes back with it, at its time."""
+    subtasks = state.roster.union(phase.subtasks, failure.hit)
+    if subtasks == phase.subtasks:
+        return state, failure.recycled
+    down, taken = _take_down(state, subtasks, failure)
+    joined, sought = _look_again(replace(down, phase=replace(phase, subtasks=subtasks)))
+    return joined, (*taken, *sought)
+
+
+def _take_down(state: Attempt, subtasks: tuple[SubtaskId, ...], failure: Failure) -> Step:
+    """Report first, so that pending checkpoints are aborted before their subtasks go."""
+    report = ReportRestart(
+        attempt=max(state.roster.executions[subtask].attempt for subtask in subtasks),
+        subtasks=subtasks,
+        whole_job=state.roster.is_whole_job(subtasks),
+        why=failure.why,
+    )
+    resets = _resets(state.roster, subtasks)
+    down = replace(state, roster=state.roster.take_down(subtasks))
+    return down, (report, *failure.recycled, *resets)
+
+
+def _resets(roster: Roster, subtasks: tuple[SubtaskId, ...]) -> tuple[ResetSubtasks, ...]:
+    return tuple(ResetSubtasks(slot, live) for slot, live in roster.live_by_slot(subtasks))
+
+
+# Ending.
+
+
+def _on_subtask_finished(state: Attempt, event: SubtaskFinished) -> Step:
+    if not state.roster.stage(event.subtask).is_live:
+        return state, ()
+    state = _arrive(state, event.subtask, Execution(event.attempt, Stage.FINISHED))
+    if state.roster.unfinished():
+        return state, ()
+    if isinstance(state.phase, Stopping):
+        return _end(state, Ended(JobStatus.STOPPED, "its savepoint is complete"))
+    return _end(state, Ended(JobStatus.FINISHED, "every subtask has finished"))
+
+
+def _on_stop_confirmed(state: Attempt) -> Step:
+    """A subtask that is not running has failed since the savepoint was taken, and stays down."""
+    match state.phase:
+        case Created() | Stopping():
+            return state, ()
+        case Running():
+            return replace(state, phase=Stopping()), ()
+        case _:
+            return _end(state, Ended(JobStatus.STOPPED, "its savepoint is complete"))
+
+
+def _end(state: Attempt, ended: Ended, recycled: tuple[RecycleSlot, ...] = ()) -> Step:
+    unfinished = state.roster.unfinished()
+    resets = _resets(state.roster, unfinished)
+    down = state.roster.take_down(unfinished)
+    return replace(state, roster=down, phase=ended), (*recycled, *resets)

@@ -1,0 +1,185 @@
+"""Ends checkpoints that will not complete, and sees to everything they leave behind.
+
+An abort has to do six things, and forgetting any one of them is a leak or a hang: release the
+shared files, delete its own, tell every subtask, answer whoever asked, count the failure, and let
+go of the operators' messages that waited for its trigger. They are all here, in one place.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from weir.core.coordinator.actions import (
+    Action,
+    Answer,
+    DeleteFiles,
+    Denied,
+    DoomAttempt,
+    NotifyAborted,
+    ReportAborted,
+    Target,
+)
+from weir.core.coordinator.diagnosis import explain
+from weir.core.coordinator.events import SubtaskAcked
+from weir.core.coordinator.state import (
+    Abortable,
+    Cleaning,
+    Collected,
+    Collecting,
+    Coordinator,
+    Logging,
+    Pending,
+    Persisting,
+    Preparing,
+    Retry,
+    Step,
+)
+from weir.core.failures import Failures
+from weir.core.ids import NO_CHECKPOINT, Millis, SubtaskId
+from weir.core.reasons import Reason
+from weir.core.requests import Origin, Request
+
+RETRY_MS = 200
+"""How long a failed try of anything rests before the next."""
+
+WHOLE_JOB_GOES_DOWN = frozenset(
+    {
+        Reason.CHECKPOINT_COORDINATOR_SUSPEND,
+        Reason.CHECKPOINT_COORDINATOR_SHUTDOWN,
+        Reason.TASK_FAILURE,
+    }
+)
+
+
+def abort(state: Coordinator, pending: Pending, reason: Reason, cause: str = "") -> Step:
+    ticket, acks = pending.ticket, acks_of(pending)
+    message = explain(pending, reason, cause, state.now)
+    files = [file for ack in acks for file in ack.snapshot.files()]
+    shared, freed = state.shared.release(
+        (*ticket.base_files, *(file.path for file in files if file.shared))
+    )
+    own = tuple(file.path for file in files if not file.shared)
+    has_manifest = isinstance(pending, Persisting | Logging)
+    manifest = (manifest_path(ticket.location),) if has_manifest else ()
+    state = replace(
+        state,
+        pending=tuple(p for p in state.pending if p is not pending),
+        shared=shared,
+        final_due=_final_due(state, ticket.request),
+    )
+    state, cleaning = clean(state, (*own, *freed, *manifest))
+    state, released = _release_held(state, pending)
+    notices = () if isinstance(pending, Preparing) else _notices(state, pending)
+    report = ReportAborted(ticket.checkpoint, reason, message, state.failed_triggers)
+    state, consequences = _count(state, pending, reason, message)
+    return state, (
+        report,
+        *released,
+        *notices,
+        *cleaning,
+        *_answer(ticket.request, reason, message),
+        *consequences,
+    )
+
+
+def abort_all(state: Coordinator, reason: Reason, cause: str = "") -> Step:
+    """Everything that can still be aborted; what is being written ends by storage's answer."""
+    actions: tuple[Action, ...] = ()
+    for pending in state.pending:
+        if isinstance(pending, Abortable):
+            state, more = abort(state, pending, reason, cause)
+            actions += more
+    return state, actions
+
+
+def drop_requests(state: Coordinator, dropped: Iterable[Request], reason: Reason) -> Step:
+    """Requests end that never became a checkpoint."""
+    gone = tuple(dropped)
+    state = replace(
+        state,
+        queue=tuple(r for r in state.queue if r not in gone),
+        failed_triggers=state.failed_triggers + len(gone),
+    )
+    actions: list[Action] = []
+    for request in gone:
+        actions.append(ReportAborted(NO_CHECKPOINT, reason, reason.value, state.failed_triggers))
+        actions += _answer(request, reason, reason.value)
+    return state, tuple(actions)
+
+
+def clean(state: Coordinator, paths: Iterable[str]) -> Step:
+    """Delete these files in this order, and remember it as one checkpoint being cleaned up.
+
+    A manifest comes last: while it is there, an interrupted deletion can be taken up again.
+    """
+    doomed = tuple(paths)
+    if not doomed:
+        return state, ()
+    ticket = state.tickets + 1
+    state = replace(
+        state, tickets=ticket, cleaning=(*state.cleaning, Cleaning(ticket, doomed, tries=1))
+    )
+    return state, (DeleteFiles(ticket, doomed),)
+
+
+def retry_later(state: Coordinator, action: Action) -> Coordinator:
+    retry = Retry(Millis(state.now + RETRY_MS), action)
+    return replace(state, retries=(*state.retries, retry))
+
+
+def acks_of(pending: Pending) -> tuple[SubtaskAcked, ...]:
+    match pending:
+        case Collecting() | Collected() | Persisting() | Logging():
+            return tuple(pending.acks[subtask] for subtask in sorted(pending.acks))
+        case Preparing():
+            return ()
+
+
+def targets(state: Coordinator, subtasks: Iterable[SubtaskId]) -> tuple[Target, ...]:
+    """Those of them that run, each with the attempt that it runs in."""
+    return tuple((s, state.running[s]) for s in subtasks if s in state.running)
+
+
+def manifest_path(location: str) -> str:
+    return f"{location}/_metadata"
+
+
+def _notices(state: Coordinator, pending: Pending) -> tuple[Action, ...]:
+    told = targets(state, pending.ticket.plan.notify)
+    return (NotifyAborted(pending.ticket.checkpoint, told),) if told else ()
+
+
+def _release_held(state: Coordinator, pending: Pending) -> Step:
+    """Messages that waited behind a trigger that will not come may go."""
+    if not isinstance(pending, Preparing):
+        return state, ()
+    return replace(state, held=()), state.held
+
+
+def _answer(request: Request, reason: Reason, message: str) -> tuple[Action, ...]:
+    if request.origin is not Origin.USER:
+        return ()
+    return (Answer(request.id, Denied(reason, message)),)
+
+
+def _final_due(state: Coordinator, request: Request) -> Millis:
+    if request.origin is not Origin.END_OF_DATA:
+        return state.final_due
+    return Millis(state.now + max(state.policy.min_pause_ms, RETRY_MS))
+
+
+def _count(state: Coordinator, pending: Pending, reason: Reason, message: str) -> Step:
+    """What the failure means for the attempt."""
+    kind = pending.ticket.request.kind
+    sources_wait = kind.is_synchronous and not isinstance(pending, Preparing)
+    if reason is Reason.TASK_CHECKPOINT_FAILURE or (
+        sources_wait and reason not in WHOLE_JOB_GOES_DOWN
+    ):
+        return replace(state, failures=Failures()), (DoomAttempt(reason, message),)
+    if kind.is_savepoint:
+        return state, ()
+    failures = state.failures.after_failure(pending.ticket.checkpoint, reason)
+    if failures.in_a_row <= state.policy.tolerable_failures:
+        return replace(state, failures=failures), ()
+    forgiven = Failures(forgiven=failures.counted)
+    why = f"{failures.in_a_row} checkpoints failed in a row, the last because {message}"
+    return replace(state, failures=forgiven), (DoomAttempt(reason, why),)

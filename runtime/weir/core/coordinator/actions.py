@@ -1,0 +1,243 @@
+"""Everything the checkpoint coordinator says.
+
+Actions are in the imperative: the shell carries them out, in order, and answers with events. The
+three reports are for people; nothing depends on anyone hearing them.
+"""
+
+from dataclasses import dataclass
+
+from weir.core.barriers import Barrier
+from weir.core.ids import AttemptId, CheckpointId, Epoch, Millis, OperatorId, RequestId, SubtaskId
+from weir.core.journal import Entry
+from weir.core.lifecycle import JobStatus
+from weir.core.reasons import Reason
+from weir.core.snapshots import CheckpointKind, Commit, Manifest, Transaction
+
+Target = tuple[SubtaskId, AttemptId]
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotOperators:
+    """Ask the operators' parts in the driver for their state, each at its next quiet moment."""
+
+    checkpoint: CheckpointId
+    operators: tuple[OperatorId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareLocation:
+    """Make the savepoint's directory, which must be new."""
+
+    checkpoint: CheckpointId
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """Tell these subtasks to start the barrier."""
+
+    barrier: Barrier
+    targets: tuple[Target, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SendToSubtask:
+    """Pass an operator's message on, in order with the triggers."""
+
+    operator: OperatorId
+    target: Target
+    message: object
+
+
+@dataclass(frozen=True, slots=True)
+class NotifyAborted:
+    """Tell these subtasks that the checkpoint is dead."""
+
+    checkpoint: CheckpointId
+    targets: tuple[Target, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NotifyCompleted:
+    """Tell these subtasks that the checkpoint is complete."""
+
+    checkpoint: CheckpointId
+    kind: CheckpointKind
+    targets: tuple[Target, ...]
+    leaving: bool
+    """Whoever took it with nothing left to process may finish now."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteManifest:
+    """Make the manifest durable; writing the same one twice is one write."""
+
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class CreateEntry:
+    """Create the log's entry exclusively; finding our own there is success."""
+
+    index: int
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class TruncateLog:
+    """Entries below this number may be deleted, oldest first."""
+
+    below: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteFiles:
+    """Nobody refers to these files any more."""
+
+    ticket: int
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitTransactions:
+    """Commit under this number; idempotent by it."""
+
+    epoch: Epoch
+    commit: Commit
+
+
+@dataclass(frozen=True, slots=True)
+class ResolveTransactions:
+    """Abort what those subtasks' dead attempts left open, except what a commit will take."""
+
+    ticket: int
+    attempt: AttemptId
+    subtasks: tuple[SubtaskId, ...]
+    keep: tuple[Transaction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """A request ended well."""
+
+    checkpoint: CheckpointId
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """A request came to nothing."""
+
+    reason: Reason
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Tell whoever asked, once."""
+
+    request: RequestId
+    outcome: Granted | Denied
+
+
+@dataclass(frozen=True, slots=True)
+class DoomAttempt:
+    """The attempt must end and be tried anew."""
+
+    reason: Reason
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreNothing:
+    """Start empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreManifest:
+    """Start from this manifest.
+
+    ``since`` is the checkpoint's id when this epoch completed it, and zero otherwise: ids of other
+    epochs and other jobs say nothing about what this driver's enumerators have handed out.
+    """
+
+    manifest: Manifest
+    since: CheckpointId
+
+
+RestorePoint = RestoreNothing | RestoreManifest
+
+
+@dataclass(frozen=True, slots=True)
+class OfferRestorePoint:
+    """What the attempt starts from."""
+
+    attempt: AttemptId
+    subtasks: tuple[SubtaskId, ...]
+    restore: RestorePoint
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmStop:
+    """The synchronous savepoint is complete: the job ends with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndDriver:
+    """The job is closed, or lost to another driver: leave, and touch nothing on the way."""
+
+    status: JobStatus
+    fenced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReportTriggered:
+    """For people: a checkpoint began."""
+
+    checkpoint: CheckpointId
+    kind: CheckpointKind
+    at: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class ReportCompleted:
+    """For people: a checkpoint is complete."""
+
+    manifest: Manifest
+    duration_ms: int
+    finalization_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReportAborted:
+    """For people: a checkpoint ended, or a request for one did, and why."""
+
+    checkpoint: CheckpointId
+    """Zero when the request never got an id."""
+    reason: Reason
+    message: str
+    failed_triggers: int = 0
+
+
+Action = (
+    SnapshotOperators
+    | PrepareLocation
+    | Trigger
+    | SendToSubtask
+    | NotifyAborted
+    | NotifyCompleted
+    | WriteManifest
+    | CreateEntry
+    | TruncateLog
+    | DeleteFiles
+    | CommitTransactions
+    | ResolveTransactions
+    | Answer
+    | DoomAttempt
+    | OfferRestorePoint
+    | ConfirmStop
+    | EndDriver
+    | ReportTriggered
+    | ReportCompleted
+    | ReportAborted
+)

@@ -1,0 +1,75 @@
+"""Ends a job in order: writes finish, commits are confirmed, nothing dangles, the log is closed.
+
+A job may say that it is over only when every commit it owes has happened. Then what will never be
+committed is aborted, the log gets its last entry, and the retained checkpoints stay or go as the
+retention says (spec C12). A driver that dies on this way is followed by one that finds the log
+unclosed and walks the rest of it.
+"""
+
+from dataclasses import replace
+
+from weir.core import retention
+from weir.core.coordinator.aborting import abort_all, drop_requests, retry_later
+from weir.core.coordinator.actions import DeleteFiles, EndDriver
+from weir.core.coordinator.completing import discard
+from weir.core.coordinator.events import FilesDeleted, FilesNotDeleted, StatusReported
+from weir.core.coordinator.logbook import write_entry
+from weir.core.coordinator.restarting import resolve_transactions
+from weir.core.coordinator.state import Closed, Closing, Coordinator, Gone, Idle, Living, Step
+from weir.core.ids import AttemptId
+from weir.core.journal import JobClosed
+from weir.core.reasons import Reason
+
+DELETE_TRIES = 8
+"""After so many failures a deletion is left to the garbage collector."""
+
+ALL_ATTEMPTS = AttemptId(2**62)
+"""Later than any attempt: at the end of a job no attempt may keep a transaction open."""
+
+
+def on_end(state: Coordinator, event: StatusReported) -> Step:
+    if not isinstance(state.life, Living):
+        return state, ()
+    state = replace(state, status=event.status, clock=Idle(), wanted=(), life=Closing(event.status))
+    state, aborted = abort_all(state, Reason.CHECKPOINT_COORDINATOR_SHUTDOWN)
+    state, dropped = drop_requests(state, state.queue, Reason.CHECKPOINT_COORDINATOR_SHUTDOWN)
+    return state, aborted + dropped
+
+
+def go_on_closing(state: Coordinator) -> Step:
+    match state.life:
+        case Closing(status, settled=False) if not _owes_commits(state):
+            state = replace(state, life=Closing(status, settled=True))
+            return resolve_transactions(state, ALL_ATTEMPTS, state.topology.subtasks)
+        case Closing(status, settled=True) if not state.resolving and not state.journal.writing:
+            entry = JobClosed(state.epoch, state.driver, status, state.ids_until)
+            return write_entry(state, entry)
+        case Closed(status) if not state.cleaning:
+            return replace(state, life=Gone(fenced=False)), (EndDriver(status, fenced=False),)
+        case _:
+            return state, ()
+
+
+def _owes_commits(state: Coordinator) -> bool:
+    return state.is_writing or any(ledger.unconfirmed for ledger in state.ledgers.values())
+
+
+def on_closed(state: Coordinator, entry: JobClosed) -> Step:
+    state = replace(state, life=Closed(entry.status))
+    if not retention.discards_at_end(state.policy, entry.status):
+        return state, ()
+    doomed = state.completed
+    return discard(replace(state, completed=()), doomed)
+
+
+def on_deleted(state: Coordinator, event: FilesDeleted | FilesNotDeleted) -> Step:
+    for cleaning in state.cleaning:
+        if cleaning.ticket != event.ticket:
+            continue
+        others = tuple(c for c in state.cleaning if c is not cleaning)
+        if isinstance(event, FilesDeleted) or cleaning.tries >= DELETE_TRIES:
+            return replace(state, cleaning=others), ()
+        again = cleaning._replace(tries=cleaning.tries + 1)
+        state = replace(state, cleaning=(*others, again))
+        return retry_later(state, DeleteFiles(cleaning.ticket, cleaning.paths)), ()
+    return state, ()

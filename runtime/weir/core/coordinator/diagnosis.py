@@ -1,0 +1,51 @@
+"""Says in one sentence why a checkpoint ended, naming whoever held it up (spec C10).
+
+"Checkpoint expired" alone has cost operators many nights. The message names the slowest subtask,
+the phase it was in and the bytes it had moved, from what the coordinator knows anyway.
+"""
+
+from weir.core.coordinator.events import Phase, SubtaskAcked
+from weir.core.coordinator.state import Collected, Collecting, Logging, Pending, Persisting
+from weir.core.ids import Millis, SubtaskId
+from weir.core.reasons import Reason
+
+_ORDER = {phase: rank for rank, phase in enumerate(Phase)}
+
+
+def explain(pending: Pending, reason: Reason, cause: str, now: Millis) -> str:
+    said = reason.value if not cause else f"{reason.value}: {cause}"
+    return f"{said}; {_slowest(pending, now)}"
+
+
+def _slowest(pending: Pending, now: Millis) -> str:
+    waited = now - pending.ticket.started_at
+    match pending:
+        case Collecting() if pending.awaiting:
+            subtask, phase = _furthest_behind(pending)
+            moved = sum(ack.snapshot.bytes for ack in pending.acks.values())
+            return (
+                f"slowest subtask {subtask} is {phase} after {waited} ms, "
+                f"{len(pending.acks)} of {len(pending.ticket.plan.wait_for)} acked "
+                f"with {moved} bytes"
+            )
+        case Collecting() | Collected() | Persisting() | Logging():
+            ack = max(pending.acks.values(), key=lambda ack: (duration(ack), ack.subtask))
+            return (
+                f"slowest subtask {ack.subtask} {Phase.ACKED} after {duration(ack)} ms "
+                f"with {ack.snapshot.bytes} bytes"
+            )
+        case _:
+            waiting = sorted(pending.operators)
+            return f"no barrier was sent after {waited} ms, waiting for {waiting or 'nobody'}"
+
+
+def duration(ack: SubtaskAcked) -> int:
+    t = ack.timings
+    return t.start_delay_ms + t.alignment_ms + t.sync_ms + t.async_ms
+
+
+def _furthest_behind(pending: Collecting) -> tuple[SubtaskId, Phase]:
+    return min(
+        ((s, pending.phases.get(s, Phase.WAITING)) for s in sorted(pending.awaiting)),
+        key=lambda found: _ORDER[found[1]],
+    )

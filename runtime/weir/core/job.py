@@ -1,0 +1,211 @@
+"""The whole decision of a driver: attempts, checkpoints and split assignments as one machine.
+
+The attempt decides where subtasks run, the coordinator decides about checkpoints, the enumerators
+decide who reads what; each knows only its own affairs. Here what one says becomes what another
+hears, in one step, so that no message between them can be lost, late or out of order.
+"""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from weir.core import attempt as attempts
+from weir.core import coordinator as checkpoints
+from weir.core.coordinator import actions, events
+from weir.core.coordinator.state import Coordinator
+from weir.core.enumerator import Splits
+from weir.core.ids import NO_CHECKPOINT, AttemptId, Millis, OperatorId, SlotId, SubtaskId
+from weir.core.lifecycle import SubtaskFinished, SubtaskRunning, TimePassed
+from weir.core.rescale import Inheritance, inherit
+
+
+@dataclass(frozen=True, slots=True)
+class SplitWanted:
+    """A reader has nothing to read."""
+
+    attempt: AttemptId
+    subtask: SubtaskId
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Start these subtasks in these slots, each from what it inherits."""
+
+    attempt: AttemptId
+    restore: actions.RestorePoint
+    placements: tuple[tuple[SubtaskId, SlotId, Inheritance], ...]
+
+
+Event = attempts.AttemptEvent | events.Event | SplitWanted
+
+Action = (
+    Launch
+    | attempts.ReportStatus
+    | attempts.ResetSubtasks
+    | attempts.RecycleSlot
+    | attempts.ReportRestart
+    | actions.Action
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Everything a driver has to remember about its job."""
+
+    attempt: attempts.Attempt
+    coordinator: Coordinator
+    splits: Mapping[OperatorId, Splits] = field(default_factory=dict)
+    without_in_flight: bool = False
+    draw: float = 0.5
+    restores: Mapping[AttemptId, actions.RestorePoint] = field(default_factory=dict)
+    """Restore points that were found for attempts not yet launched."""
+
+
+Step = tuple[Job, tuple[Action, ...]]
+Heard = attempts.AttemptEvent | events.Event | SplitWanted
+
+
+def step(job: Job, event: Event) -> Step:
+    """The only way a job changes. What the parts say to each other is heard at once."""
+    leaving: list[Action] = []
+    todo: deque[Heard] = deque([event])
+    while todo:
+        job, said = _hear(job, todo.popleft())
+        for word in said:
+            job, heard, out = _pass_on(job, word)
+            todo.extend(heard)
+            leaving.extend(out)
+    return job, tuple(leaving)
+
+
+def next_deadline(job: Job) -> Millis | None:
+    """When time alone will next change something."""
+    deadlines = (attempts.next_deadline(job.attempt), checkpoints.next_deadline(job.coordinator))
+    return min((d for d in deadlines if d is not None), default=None)
+
+
+Said = attempts.AttemptAction | actions.Action
+
+
+def _hear(job: Job, event: Heard) -> tuple[Job, tuple[Said, ...]]:
+    match event:
+        case TimePassed():
+            job = replace(job, draw=event.draw)
+            return _both(job, event)
+        case SubtaskRunning() | SubtaskFinished():
+            return _subtask(job, event)
+        case SplitWanted():
+            return _give_split(job, event)
+        case (
+            attempts.JobStarted()
+            | attempts.SlotRegistered()
+            | attempts.SlotLost()
+            | attempts.SubtaskFailed()
+            | attempts.AttemptDoomed()
+            | attempts.RestorePointReady()
+            | attempts.StopConfirmed()
+            | attempts.CancelRequested()
+        ):
+            after, said = attempts.step(job.attempt, event)
+            return replace(job, attempt=after), said
+        case _:
+            return _coordinate(job, event)
+
+
+def _coordinate(job: Job, event: events.Event) -> tuple[Job, tuple[Said, ...]]:
+    after, said = checkpoints.step(job.coordinator, event)
+    return replace(job, coordinator=after), said
+
+
+def _both(
+    job: Job, event: TimePassed | SubtaskRunning | SubtaskFinished
+) -> tuple[Job, tuple[Said, ...]]:
+    """Both hear it, the coordinator first: a status it is then told of finds it prepared."""
+    job, first = _coordinate(job, event)
+    after, second = attempts.step(job.attempt, event)
+    return replace(job, attempt=after), (*first, *second)
+
+
+def _subtask(job: Job, event: SubtaskRunning | SubtaskFinished) -> tuple[Job, tuple[Said, ...]]:
+    """A word of an attempt that is over reaches nobody."""
+    execution = job.attempt.roster.executions[event.subtask]
+    if execution.attempt != event.attempt or not execution.stage.is_live:
+        return job, ()
+    return _both(job, event)
+
+
+def _give_split(job: Job, event: SplitWanted) -> tuple[Job, tuple[Said, ...]]:
+    if job.coordinator.running.get(event.subtask) != event.attempt:
+        return job, ()
+    operator = event.subtask.operator
+    splits, given = job.splits[operator].give(event.subtask)
+    job = replace(job, splits={**job.splits, operator: splits})
+    return _coordinate(job, events.OperatorSpoke(operator, event.subtask, given))
+
+
+def _pass_on(job: Job, word: Said) -> tuple[Job, list[Heard], list[Action]]:
+    """What other parts hear of it, and what of it leaves the job."""
+    match word:
+        case attempts.ReportStatus():
+            return job, [events.StatusReported(word.status, job.draw)], [word]
+        case attempts.ReportRestart():
+            return job, [events.RestartReported(word.subtasks, word.whole_job, word.why)], [word]
+        case attempts.FindRestorePoint():
+            return job, [events.RestorePointWanted(word.attempt, word.subtasks)], []
+        case attempts.Deploy():
+            job, launch = _launch(job, word)
+            return job, [], [launch]
+        case actions.OfferRestorePoint():
+            found = {**job.restores, word.attempt: word.restore}
+            ready = attempts.RestorePointReady(word.attempt)
+            return replace(job, restores=found), [ready], []
+        case actions.DoomAttempt():
+            return job, [attempts.AttemptDoomed(word.why, job.draw)], [word]
+        case actions.ConfirmStop():
+            return job, [attempts.StopConfirmed()], []
+        case actions.SnapshotOperators():
+            return _snapshot_enumerators(job, word)
+        case actions.NotifyCompleted() if word.kind.commits:
+            return _forget_assigned(job, word), [], [word]
+        case _:
+            return job, [], [word]
+
+
+def _launch(job: Job, deploy: attempts.Deploy) -> tuple[Job, Launch]:
+    restore = job.restores[deploy.attempt]
+    job = replace(job, restores={})
+    launched = tuple(subtask for subtask, _ in deploy.placements)
+    if isinstance(restore, actions.RestoreManifest):
+        since = restore.since
+        topology = job.coordinator.topology
+        without = job.without_in_flight and not since
+        heritage = inherit(restore.manifest, topology, without_in_flight=without)
+    else:
+        since = NO_CHECKPOINT
+        heritage = {subtask: Inheritance(subtask) for subtask in launched}
+    splits = {
+        operator: pool.reset(frozenset(launched), since) for operator, pool in job.splits.items()
+    }
+    placements = tuple((s, slot, heritage[s]) for s, slot in deploy.placements)
+    return replace(job, splits=splits), Launch(deploy.attempt, restore, placements)
+
+
+def _snapshot_enumerators(
+    job: Job, word: actions.SnapshotOperators
+) -> tuple[Job, list[Heard], list[Action]]:
+    """Enumerators answer within the step; only what users brought along is asked outside."""
+    own = [operator for operator in word.operators if operator in job.splits]
+    heard: list[Heard] = [
+        events.OperatorSnapshotted(word.checkpoint, operator, job.splits[operator].free)
+        for operator in own
+    ]
+    marked = {operator: job.splits[operator].snapshot(word.checkpoint) for operator in own}
+    job = replace(job, splits={**job.splits, **marked})
+    others = tuple(operator for operator in word.operators if operator not in job.splits)
+    asked: list[Action] = [actions.SnapshotOperators(word.checkpoint, others)] if others else []
+    return job, heard, asked
+
+
+def _forget_assigned(job: Job, word: actions.NotifyCompleted) -> Job:
+    splits = {o: pool.completed(word.checkpoint) for o, pool in job.splits.items()}
+    return replace(job, splits=splits)

@@ -1,0 +1,95 @@
+"""The job's log: one numbered series of entries in which epochs and completions take turns.
+
+Each entry is created exclusively at the next number. A driver takes over by consuming the number
+that the driver before it would need to complete a checkpoint, so of two drivers of one job at most
+one can ever complete anything, without a moment between a check and an act (spec C17).
+
+Every entry also says up to which checkpoint id its epoch has reserved ids. A successor starts
+there, so that even a zombie, which can trigger checkpoints but complete none, never uses an id
+that its successor uses too (spec C19).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from weir.core.ids import CheckpointId, Epoch
+from weir.core.lifecycle import JobStatus
+from weir.core.snapshots import CheckpointKind
+
+ID_BLOCK = 16
+"""Ids reserved beyond the newest entry of an epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class EpochTaken:
+    """A driver begins to reign.
+
+    It goes on where the log ends, or it begins anew: from a manifest, or from nothing ("").
+    """
+
+    epoch: Epoch
+    driver: str
+    deployment: str
+    """The submission that the driver serves; a restarted driver serves the same one."""
+    goes_on: bool
+    restoring: str
+    claims: bool
+    ids_until: CheckpointId
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointLogged:
+    """A checkpoint is complete: this entry is its one commit point."""
+
+    epoch: Epoch
+    driver: str
+    checkpoint: CheckpointId
+    kind: CheckpointKind
+    manifest: str
+    ids_until: CheckpointId
+
+
+@dataclass(frozen=True, slots=True)
+class IdsReserved:
+    """The epoch goes on and needs more ids than its last entry left it."""
+
+    epoch: Epoch
+    driver: str
+    ids_until: CheckpointId
+
+
+@dataclass(frozen=True, slots=True)
+class JobClosed:
+    """The job ended for good, with every commit confirmed."""
+
+    epoch: Epoch
+    driver: str
+    status: JobStatus
+    ids_until: CheckpointId
+
+
+Entry = EpochTaken | CheckpointLogged | IdsReserved | JobClosed
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """This driver's end of the log: the entry being created, and those that wait behind it."""
+
+    index: int
+    """The number that the next entry takes."""
+    writing: tuple[Entry, ...] = ()
+    in_doubt: bool = False
+    """A try to create the first one may have succeeded without our knowing."""
+
+
+def readable(entries: Mapping[int, Entry]) -> tuple[tuple[int, Entry], ...]:
+    """The unbroken run of entries that ends at the newest; what lies before a gap is debris.
+
+    Old entries are truncated, and a zombie may create one anew far behind the end.
+    """
+    run: list[tuple[int, Entry]] = []
+    for index in sorted(entries, reverse=True):
+        if run and index != run[-1][0] - 1:
+            break
+        run.append((index, entries[index]))
+    return tuple(reversed(run))

@@ -1,0 +1,62 @@
+"""The words that the parts of the driver's decision say to each other about a job's life.
+
+They stand apart from the machines that speak them, so that the attempt and the checkpoint
+coordinator can be composed without knowing each other.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from weir.core.ids import AttemptId, Millis, SubtaskId
+
+
+class JobStatus(StrEnum):
+    """What a job is doing; the periodic scheduler runs in RUNNING and in no other."""
+
+    CREATED = "created"
+    WAITING_FOR_SLOTS = "waiting for slots"
+    DEPLOYING = "deploying"
+    RUNNING = "running"
+    RESTARTING = "restarting"
+    FINISHED = "finished"
+    """Every source ended and every result is committed."""
+    STOPPED = "stopped"
+    """A savepoint was taken and the job ended with it."""
+    CANCELED = "canceled"
+    """Somebody asked for the end, explicitly."""
+    FAILED = "failed"
+    """The restart strategy gave up."""
+
+    @property
+    def is_terminal(self) -> bool:
+        return self in (
+            JobStatus.FINISHED,
+            JobStatus.STOPPED,
+            JobStatus.CANCELED,
+            JobStatus.FAILED,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TimePassed:
+    """It is now at least this late. Time never runs backwards in here, whatever the clock does."""
+
+    now: Millis
+    draw: float = 0.5
+    """A random number in [0, 1), should a decision need one."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubtaskRunning:
+    """A deployed subtask has restored its state and takes part."""
+
+    attempt: AttemptId
+    subtask: SubtaskId
+
+
+@dataclass(frozen=True, slots=True)
+class SubtaskFinished:
+    """A subtask has nothing left to do and is gone for good."""
+
+    attempt: AttemptId
+    subtask: SubtaskId

@@ -1,0 +1,71 @@
+"""Names every situation a job's attempts can be in, each with what is known then.
+
+A phase speaks of the subtasks that are on their way back; all others run or have finished. There is
+one such set at a time, and what fails meanwhile joins it, so a job has one phase however many
+regions it has. How one phase follows another is not decided here.
+"""
+
+from dataclasses import dataclass
+
+from weir.core.ids import AttemptId, Millis, SubtaskId
+from weir.core.lifecycle import JobStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """Nothing has been asked for yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingForSlots:
+    """These subtasks start as soon as there is a slot for each of their indexes."""
+
+    attempt: AttemptId
+    subtasks: tuple[SubtaskId, ...]
+    missing: int
+
+
+@dataclass(frozen=True, slots=True)
+class Restoring:
+    """The slots are there; the coordinator is looking for the restore point."""
+
+    attempt: AttemptId
+    subtasks: tuple[SubtaskId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Deploying:
+    """These subtasks were deployed; those awaited have not said that they run."""
+
+    attempt: AttemptId
+    awaiting: frozenset[SubtaskId]
+    subtasks: tuple[SubtaskId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """Every subtask runs or has finished."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """The last savepoint is complete; every subtask ends by itself, and none comes back."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackingOff:
+    """These subtasks are down until the restart strategy's delay is over."""
+
+    until: Millis
+    subtasks: tuple[SubtaskId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Nothing runs and nothing will."""
+
+    status: JobStatus
+    why: str
+
+
+Phase = Created | WaitingForSlots | Restoring | Deploying | Running | Stopping | BackingOff | Ended

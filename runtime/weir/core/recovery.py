@@ -1,0 +1,258 @@
+"""Decides what a starting driver restores from, on facts read from storage, or refuses with words.
+
+The log is read first, this module says what to restore, and the driver's epoch entry records it. A
+driver that serves the same submission as the one before it goes on from the newest committing
+checkpoint, whatever it was once told to start from; one that finds a stop begun and not finished
+only has commits to repeat. A savepoint, or a checkpoint of another graph, is judged strictly: state
+that nobody would own is refused rather than dropped (spec C15).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from weir.core.ids import NO_CHECKPOINT, CheckpointId, EdgeId
+from weir.core.journal import CheckpointLogged, Entry, EpochTaken, JobClosed
+from weir.core.lifecycle import JobStatus
+from weir.core.snapshots import CheckpointKind, Manifest
+from weir.core.topology import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A manifest that is missing, unreadable, or not what its checksum says."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the submission asked for."""
+
+    deployment: str
+    path: str = ""
+    """A savepoint or retained checkpoint; empty: whatever the log offers."""
+    claims: bool = False
+    allow_non_restored: bool = False
+    without_in_flight_of: CheckpointId = NO_CHECKPOINT
+    at_least: CheckpointId = NO_CHECKPOINT
+    """Nothing older than this is acceptable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What was read from storage: the log to its end, and the manifests that it or the wish name."""
+
+    entries: tuple[tuple[int, Entry], ...]
+    manifests: Mapping[str, Manifest | Damaged]
+
+
+@dataclass(frozen=True, slots=True)
+class StartFresh:
+    """Nothing to restore from, and nothing was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreFrom:
+    """Restore from this one. What is owned is deleted when newer ones subsume it."""
+
+    manifest: Manifest
+    path: str
+    goes_on: bool
+    owned: tuple[tuple[int, Manifest], ...]
+    """With the numbers of their entries, oldest first; the restored one may be among them."""
+    without_in_flight: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayCommit:
+    """The job has stopped with this savepoint; only its commits may still be owed."""
+
+    manifest: Manifest
+    path: str
+    owned: tuple[tuple[int, Manifest], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Starting would lose or repeat something."""
+
+    subject: str
+    reason: str
+    remedy: str
+
+
+Resolution = StartFresh | RestoreFrom | ReplayCommit | Refuse
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A checkpoint that the log offers, oldest first."""
+
+    index: int
+    path: str
+    checkpoint: CheckpointId
+    kind: CheckpointKind
+    owned: bool
+
+
+def candidates(entries: tuple[tuple[int, Entry], ...]) -> tuple[Candidate, ...]:
+    """The line of checkpoints that lead to the log's end; a new beginning starts a new line.
+
+    A plain savepoint is a copy for the user and no part of the line.
+    """
+    line: list[Candidate] = []
+    for index, entry in entries:
+        match entry:
+            case EpochTaken(goes_on=False):
+                line = []
+                if entry.restoring:
+                    kind = CheckpointKind.CHECKPOINT
+                    line = [Candidate(index, entry.restoring, NO_CHECKPOINT, kind, entry.claims)]
+            case CheckpointLogged() if entry.kind.commits:
+                owned = not entry.kind.is_savepoint
+                line.append(Candidate(index, entry.manifest, entry.checkpoint, entry.kind, owned))
+            case _:
+                pass
+    return tuple(line)
+
+
+def resolve(facts: Facts, wish: Wish, topology: Topology) -> Resolution:
+    served = [e.deployment for _, e in facts.entries if isinstance(e, EpochTaken)]
+    is_same = bool(served) and served[-1] == wish.deployment
+    line = candidates(facts.entries)
+    if wish.path and not is_same:
+        return _restore_wished(facts, wish, topology)
+    if not line:
+        return _start_fresh(wish)
+    newest = line[-1]
+    manifest = facts.manifests.get(newest.path, Damaged("it was not found"))
+    if isinstance(manifest, Damaged):
+        return _refuse_damaged(newest.path, manifest, [c.path for c in line[:-1]])
+    owned = _owned(facts, line)
+    if newest.kind.is_synchronous and is_same and not _closed(facts):
+        return ReplayCommit(manifest, newest.path, owned)
+    restore = RestoreFrom(manifest, newest.path, goes_on=True, owned=owned)
+    return _judged(restore, wish, topology)
+
+
+def _start_fresh(wish: Wish) -> Resolution:
+    if not wish.at_least:
+        return StartFresh()
+    return Refuse(
+        "the job's log",
+        f"it holds no checkpoint, but checkpoint {wish.at_least} or a newer one was required",
+        "check the checkpoint directory, or allow a start without state explicitly",
+    )
+
+
+def _restore_wished(facts: Facts, wish: Wish, topology: Topology) -> Resolution:
+    manifest = facts.manifests.get(wish.path, Damaged("it was not found"))
+    if isinstance(manifest, Damaged):
+        return _refuse_damaged(wish.path, manifest, [c.path for c in candidates(facts.entries)])
+    next_index = facts.entries[-1][0] + 1 if facts.entries else 0
+    owned = ((next_index, manifest),) if wish.claims else ()
+    restore = RestoreFrom(manifest, wish.path, goes_on=False, owned=owned)
+    return _judged(restore, wish, topology)
+
+
+def _owned(facts: Facts, line: tuple[Candidate, ...]) -> tuple[tuple[int, Manifest], ...]:
+    """Those still there; one whose manifest is gone was subsumed and deleted."""
+    found = [(c.index, facts.manifests.get(c.path)) for c in line if c.owned]
+    return tuple((index, m) for index, m in found if isinstance(m, Manifest))
+
+
+def _closed(facts: Facts) -> bool:
+    return isinstance(facts.entries[-1][1], JobClosed)
+
+
+def closed_as(entries: tuple[tuple[int, Entry], ...], deployment: str) -> JobStatus | None:
+    """How this very submission ended, if it did: a driver that wakes after that has no work."""
+    served = [e.deployment for _, e in entries if isinstance(e, EpochTaken)]
+    if not entries or served[-1:] != [deployment]:
+        return None
+    last = entries[-1][1]
+    return last.status if isinstance(last, JobClosed) else None
+
+
+def _refuse_damaged(path: str, damaged: Damaged, before: list[str]) -> Refuse:
+    offer = f"restore from {before[-1]} by path" if before else "start without state explicitly"
+    return Refuse(
+        f"manifest {path}",
+        f"it cannot be read: {damaged.why}",
+        f"bring the file back, or {offer} and accept that newer output repeats",
+    )
+
+
+def _judged(restore: RestoreFrom, wish: Wish, topology: Topology) -> Resolution:
+    manifest = restore.manifest
+    without = bool(wish.without_in_flight_of) and (wish.without_in_flight_of == manifest.checkpoint)
+    refusal = (
+        _too_old(manifest, wish)
+        or _other_max_parallelism(manifest, topology)
+        or _unclaimed_state(manifest, topology, wish)
+        or (None if without else _moved_in_flight(manifest, topology))
+    )
+    if refusal is not None:
+        return refusal
+    return RestoreFrom(
+        manifest, restore.path, restore.goes_on, restore.owned, without_in_flight=without
+    )
+
+
+def _too_old(manifest: Manifest, wish: Wish) -> Refuse | None:
+    if manifest.checkpoint >= wish.at_least:
+        return None
+    return Refuse(
+        f"checkpoint {manifest.checkpoint} at {manifest.location}",
+        f"checkpoint {wish.at_least} or a newer one was required",
+        "find the newer checkpoint, or lower the requirement and accept that output repeats",
+    )
+
+
+def _other_max_parallelism(manifest: Manifest, topology: Topology) -> Refuse | None:
+    for width in manifest.widths:
+        operator = topology.by_id.get(width.operator)
+        if operator is not None and operator.max_parallelism != width.max_parallelism:
+            return Refuse(
+                f"operator {width.operator!r}",
+                f"its max parallelism is {operator.max_parallelism}, but the state at "
+                f"{manifest.location} was written with {width.max_parallelism}",
+                f"set its max parallelism to {width.max_parallelism}",
+            )
+    return None
+
+
+def _unclaimed_state(manifest: Manifest, topology: Topology, wish: Wish) -> Refuse | None:
+    """Strict for savepoints and for checkpoints of another graph."""
+    is_own_graph = manifest.fingerprint == topology.fingerprint()
+    if wish.allow_non_restored or (is_own_graph and not manifest.kind.is_savepoint):
+        return None
+    stateful = {s.subtask.operator for s in manifest.snapshots if any(s.files())}
+    orphans = sorted(operator for operator in stateful if operator not in topology.by_id)
+    if not orphans:
+        return None
+    return Refuse(
+        f"state of operator {orphans[0]!r}",
+        f"the snapshot at {manifest.location} holds it, but the job has no such uid",
+        "give the operator its old uid, or allow non-restored state and lose it",
+    )
+
+
+def _moved_in_flight(manifest: Manifest, topology: Topology) -> Refuse | None:
+    caught = {h.channel.edge for s in manifest.snapshots for h in s.in_flight}
+    then = _edges(manifest.fingerprint)
+    now = _edges(topology.fingerprint())
+    changed = sorted(edge for edge in caught if then.get(edge) != now.get(edge))
+    if not changed:
+        return None
+    return Refuse(
+        f"in-flight data of edge {changed[0]!r}",
+        f"the snapshot at {manifest.location} holds rows of it, and the edge has changed",
+        "take an aligned savepoint first, or restore that checkpoint without in-flight data",
+    )
+
+
+def _edges(fingerprint: tuple[object, ...]) -> dict[EdgeId, tuple[object, ...]]:
+    edges = fingerprint[1]
+    assert isinstance(edges, tuple), "a fingerprint is operators and edges"
+    return {edge[0]: edge for edge in edges}

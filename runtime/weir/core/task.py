@@ -1,0 +1,444 @@
+"""One subtask's part in checkpoints: what it does at a barrier, in which order, and when it acks.
+
+The order is fixed (spec A9): drop what is not newer; pass a cancel marker on for what is aborted;
+prepare; broadcast the barrier; save overtaken output; capture the state; the rest asynchronously;
+ack. It is a list of orders that the slot's shell obeys from first to last, because between
+broadcast and capture not one record may be processed.
+
+A task knows queues and credits but no socket, and time only as a number it is told.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from weir.core.alignment import Aligner, GiveUp, InputsDone, Snapshot, Tracker, Verdict
+from weir.core.barriers import Barrier, CancelMarker, EndOfInput
+from weir.core.channels import Element, Inbox, Outbox, is_batch, unaligned
+from weir.core.ids import NO_CHECKPOINT, ChannelId, CheckpointId, Millis, SubtaskId
+from weir.core.reasons import Reason
+from weir.core.snapshots import CheckpointKind, InFlightHandle, Side, SubtaskSnapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """Stop reading for good: emit what is left and the end of data, before the barrier."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """Let the operator emit what it has buffered; it belongs before the barrier."""
+
+    checkpoint: CheckpointId
+
+
+@dataclass(frozen=True, slots=True)
+class Broadcast:
+    """Call ``broadcast`` with this barrier now."""
+
+    barrier: Barrier
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """Capture the operator's state, and start its upload."""
+
+    barrier: Barrier
+
+
+@dataclass(frozen=True, slots=True)
+class PersistInFlight:
+    """Upload the data that the barrier overtook, channel by channel."""
+
+    checkpoint: CheckpointId
+    rows: tuple[tuple[ChannelId, Side, tuple[Element, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """Tell the coordinator that the snapshot is durable."""
+
+    checkpoint: CheckpointId
+    snapshot: SubtaskSnapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Decline:
+    """Tell the coordinator that there will be no snapshot."""
+
+    checkpoint: CheckpointId
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """Stop this checkpoint's uploads and delete what they wrote."""
+
+    checkpoint: CheckpointId
+
+
+@dataclass(frozen=True, slots=True)
+class Transmit:
+    """Put this on the wire."""
+
+    channel: ChannelId
+    element: Element
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Tell the sender that there is room for so many more batches."""
+
+    channel: ChannelId
+    batches: int
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """Tell the operator that a checkpoint is complete; ``commits`` if sinks were committed."""
+
+    checkpoint: CheckpointId
+    commits: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The subtask is done and gone."""
+
+
+Order = (
+    Drain
+    | Prepare
+    | Broadcast
+    | Capture
+    | PersistInFlight
+    | Ack
+    | Decline
+    | Discard
+    | Transmit
+    | Grant
+    | Complete
+    | Finish
+)
+
+
+@dataclass(slots=True)
+class Part:
+    """A snapshot on its way to its ack."""
+
+    barrier: Barrier
+    started: Millis
+    inputs_done: bool
+    snapshot: SubtaskSnapshot | None = None
+    recording: dict[ChannelId, list[Element]] = field(default_factory=dict)
+    overtaken: dict[ChannelId, list[Element]] = field(default_factory=dict)
+    outputs_waiting: set[ChannelId] = field(default_factory=set)
+    persisting: bool = False
+
+
+@dataclass(slots=True)
+class Task:
+    """The queues and checkpoints of one subtask."""
+
+    subtask: SubtaskId
+    aligner: Aligner | Tracker
+    inboxes: dict[ChannelId, Inbox]
+    outboxes: dict[ChannelId, Outbox]
+    parts: dict[CheckpointId, Part] = field(default_factory=dict)
+    aborted: set[CheckpointId] = field(default_factory=set)
+    at_end: bool = False
+    end_covered_by: CheckpointId = NO_CHECKPOINT
+    """The first snapshot that was taken at the end of the data."""
+    holding: bool = False
+    """Behind a synchronous savepoint's barrier: not a record may follow."""
+    leaving: bool = False
+    finished: bool = False
+
+    # -- what comes in
+
+    def receive(self, channel: ChannelId, element: Element, now: Millis) -> list[Order]:
+        """Something arrived. Only what overtakes is handled before its turn."""
+        if isinstance(element, Barrier) and element.overtakes:
+            return self._barrier(channel, element, now)
+        part = self._recording(channel)
+        if part is not None:
+            return self._record(part, channel, element)
+        self.inboxes[channel].queue.append(element)
+        if isinstance(element, Barrier) and element.may_time_out:
+            return self._obey(self.aligner.announced(element, now), now)
+        return []
+
+    def reach(self, channel: ChannelId, marker: Element, now: Millis) -> list[Order]:
+        """A control marker is at the head of its channel: all before it has been processed."""
+        match marker:
+            case Barrier():
+                return self._barrier(channel, marker, now)
+            case CancelMarker(checkpoint):
+                reason = Reason.CHECKPOINT_DECLINED_ON_CANCELLATION_BARRIER
+                return self._obey(self.aligner.cancel(checkpoint, reason), now)
+            case EndOfInput():
+                return self._obey(self.aligner.end_reached(channel), now) + self.leave()
+            case _:
+                raise AssertionError(f"{marker} is not control")
+
+    def trigger(self, barrier: Barrier, now: Millis) -> list[Order]:
+        """The coordinator starts the barrier here."""
+        if barrier.checkpoint in self.aborted:
+            return self._pass_abort_on(barrier.checkpoint, now)
+        drain: list[Order] = [Drain()] if barrier.kind.drains and not self.at_end else []
+        orders = self._obey(self.aligner.begin(barrier, now), now)
+        return drain + orders if orders and not self.inboxes else orders
+
+    def abort(self, checkpoint: CheckpointId, now: Millis) -> list[Order]:
+        """The coordinator says that the checkpoint is dead."""
+        orders = self._drop_part(checkpoint)
+        if self._is_aligning(checkpoint):
+            return orders + self._pass_abort_on(checkpoint, now)
+        if checkpoint > self.aligner.last:
+            self.aborted.add(checkpoint)
+        return orders
+
+    def complete(
+        self, checkpoint: CheckpointId, kind: CheckpointKind, *, leaving: bool
+    ) -> list[Order]:
+        """The coordinator says that the checkpoint is complete."""
+        for older in sorted(self.parts):
+            if older <= checkpoint:
+                del self.parts[older]
+        covered = NO_CHECKPOINT < self.end_covered_by <= checkpoint
+        if leaving and (kind.is_synchronous or covered):
+            self.leaving = True
+        return [Complete(checkpoint, kind.commits), *self.leave()]
+
+    def granted(self, channel: ChannelId, batches: int) -> list[Order]:
+        self.outboxes[channel].credit += batches
+        return self.send(channel)
+
+    def pass_time(self, now: Millis) -> list[Order]:
+        """Turn unaligned what has waited too long, at the inputs and in the outputs."""
+        orders: list[Order] = []
+        deadline = self.aligner.deadline()
+        if deadline is not None and deadline <= now:
+            orders += self._obey(self.aligner.overtake(), now)
+        for checkpoint in sorted(self.parts):
+            part = self.parts[checkpoint]
+            if part.outputs_waiting and self._output_deadline(part) <= now:
+                orders += self._promote(part)
+        return orders
+
+    def next_deadline(self) -> Millis | None:
+        aligning = self.aligner.deadline()
+        waiting = [self._output_deadline(p) for p in self.parts.values() if p.outputs_waiting]
+        return min(waiting if aligning is None else [aligning, *waiting], default=None)
+
+    # -- what goes out
+
+    def emit(self, channel: ChannelId, element: Element) -> list[Order]:
+        self.outboxes[channel].put(element)
+        return self.send(channel)
+
+    def send(self, channel: ChannelId) -> list[Order]:
+        orders: list[Order] = []
+        for element in self.outboxes[channel].sendable():
+            orders.append(Transmit(channel, element))
+            if isinstance(element, Barrier):
+                orders += self._output_left(element.checkpoint, channel)
+        return orders + self.leave()
+
+    def has_room(self, limit: int) -> bool:
+        return all(outbox.batches < limit for outbox in self.outboxes.values())
+
+    def broadcast(self, barrier: Barrier) -> list[Order]:
+        """The barrier goes to every output; one that overtakes goes first and needs no credit."""
+        orders: list[Order] = []
+        part = self.parts[barrier.checkpoint]
+        for channel, outbox in self.outboxes.items():
+            if barrier.overtakes:
+                part.overtaken[channel] = outbox.put_first(barrier)
+            else:
+                outbox.put(barrier)
+                if barrier.may_time_out:
+                    part.outputs_waiting.add(channel)
+        for channel in self.outboxes:
+            orders += self.send(channel)
+        return orders
+
+    # -- what happens to a snapshot
+
+    def captured(self, checkpoint: CheckpointId, snapshot: SubtaskSnapshot) -> list[Order]:
+        """The state is durable."""
+        part = self.parts.get(checkpoint)
+        if part is None:
+            return [Discard(checkpoint)]
+        part.snapshot = snapshot
+        return self._ack_when_whole(part)
+
+    def persisted(
+        self, checkpoint: CheckpointId, handles: tuple[InFlightHandle, ...]
+    ) -> list[Order]:
+        """The in-flight data is durable."""
+        part = self.parts.get(checkpoint)
+        if part is None or part.snapshot is None:
+            return [Discard(checkpoint)]
+        return [Ack(checkpoint, replace(part.snapshot, in_flight=handles))]
+
+    def fail(self, checkpoint: CheckpointId, reason: Reason) -> list[Order]:
+        """The synchronous or asynchronous part of a snapshot failed."""
+        if checkpoint not in self.parts:
+            return [Discard(checkpoint)]
+        return [*self._drop_part(checkpoint), Decline(checkpoint, reason)]
+
+    def leave(self) -> list[Order]:
+        """Finish once it may, nothing more can come and nothing waits to go."""
+        if not self.leaving or self.finished:
+            return []
+        if any(channel not in self.aligner.ended for channel in self.inboxes):
+            return []
+        if any(outbox.queue for outbox in self.outboxes.values()):
+            return []
+        self.finished = True
+        return [*(Transmit(channel, EndOfInput()) for channel in self.outboxes), Finish()]
+
+    # -- within
+
+    def _barrier(self, channel: ChannelId, barrier: Barrier, now: Millis) -> list[Order]:
+        if barrier.checkpoint in self.aborted:
+            return self._pass_abort_on(barrier.checkpoint, now)
+        part = self._recording(channel)
+        if part is not None and part.barrier.checkpoint == barrier.checkpoint:
+            return self._obey(self.aligner.marker_arrived(channel), now)
+        return self._obey(self.aligner.barrier_reached(channel, barrier, now), now)
+
+    def _obey(self, verdicts: Iterable[Verdict], now: Millis) -> list[Order]:
+        orders: list[Order] = []
+        for verdict in verdicts:
+            match verdict:
+                case Snapshot(barrier, overtaking):
+                    orders += self._take(barrier, now, overtaking=overtaking)
+                case InputsDone(checkpoint):
+                    orders += self._inputs_done(checkpoint)
+                case GiveUp(checkpoint, reason):
+                    orders += self._drop_part(checkpoint)
+                    orders += self._cancel_downstream(checkpoint)
+                    orders.append(Decline(checkpoint, reason))
+        return orders
+
+    def _take(self, barrier: Barrier, now: Millis, *, overtaking: bool) -> list[Order]:
+        checkpoint = barrier.checkpoint
+        self.aborted = {other for other in self.aborted if other > checkpoint}
+        outgoing = unaligned(barrier) if overtaking else barrier
+        part = Part(outgoing, now, inputs_done=not overtaking)
+        self.parts[checkpoint] = part
+        if self.at_end and self.end_covered_by == NO_CHECKPOINT:
+            self.end_covered_by = checkpoint
+        if barrier.kind.is_synchronous:
+            self.holding = True
+        late = self._record_inputs(part) if overtaking else []
+        return [
+            Prepare(checkpoint),
+            Broadcast(outgoing),
+            Capture(barrier),
+            *self._obey(late, now),
+        ]
+
+    def _record_inputs(self, part: Part) -> list[Verdict]:
+        """Save what is queued where the barrier has not been, and all that follows until it is."""
+        closed: list[Verdict] = []
+        checkpoint = part.barrier.checkpoint
+        assert isinstance(self.aligner, Aligner), "only exactly-once overtakes"
+        open_channels = [
+            channel
+            for channel in self.inboxes
+            if channel not in self.aligner.delivered and channel not in self.aligner.ended
+        ]
+        for channel in open_channels:
+            batches, is_closed = self.inboxes[channel].overtaken_by(checkpoint)
+            part.recording[channel] = batches
+            if is_closed:
+                closed += self.aligner.marker_arrived(channel)
+        return closed
+
+    def _recording(self, channel: ChannelId) -> Part | None:
+        """The overtaken checkpoint whose barrier this channel has not delivered yet."""
+        current = self.aligner.barrier if isinstance(self.aligner, Aligner) else None
+        part = self.parts.get(current.checkpoint) if current is not None else None
+        if part is None or part.inputs_done or channel not in part.recording:
+            return None
+        assert isinstance(self.aligner, Aligner), "only exactly-once records"
+        return None if channel in self.aligner.delivered else part
+
+    def _record(self, part: Part, channel: ChannelId, element: Element) -> list[Order]:
+        if isinstance(element, Barrier):
+            if element.checkpoint == part.barrier.checkpoint:
+                return self._obey(self.aligner.marker_arrived(channel), part.started)
+            self.inboxes[channel].queue.append(element)
+            return []
+        self.inboxes[channel].queue.append(element)
+        if isinstance(element, EndOfInput):
+            return self._obey(self.aligner.marker_arrived(channel), part.started)
+        if is_batch(element):
+            part.recording[channel].append(element)
+        return []
+
+    def _inputs_done(self, checkpoint: CheckpointId) -> list[Order]:
+        part = self.parts.get(checkpoint)
+        if part is None:
+            return []
+        part.inputs_done = True
+        return self._ack_when_whole(part)
+
+    def _ack_when_whole(self, part: Part) -> list[Order]:
+        """Ack when state, overtaken input and overtaken output are all safe."""
+        if part.snapshot is None or not part.inputs_done or part.outputs_waiting:
+            return []
+        if part.persisting:
+            return []
+        part.persisting = True
+        checkpoint = part.barrier.checkpoint
+        rows = [(c, Side.INPUT, tuple(part.recording[c])) for c in sorted(part.recording)]
+        rows += [(c, Side.OUTPUT, tuple(part.overtaken[c])) for c in sorted(part.overtaken)]
+        caught = tuple(row for row in rows if row[2])
+        if caught:
+            return [PersistInFlight(checkpoint, caught)]
+        return [Ack(checkpoint, part.snapshot)]
+
+    def _output_left(self, checkpoint: CheckpointId, channel: ChannelId) -> list[Order]:
+        part = self.parts.get(checkpoint)
+        if part is None or channel not in part.outputs_waiting:
+            return []
+        part.outputs_waiting.discard(channel)
+        return self._ack_when_whole(part)
+
+    def _promote(self, part: Part) -> list[Order]:
+        orders: list[Order] = []
+        for channel in sorted(part.outputs_waiting):
+            promoted = self.outboxes[channel].promote(part.barrier.checkpoint)
+            if promoted is not None:
+                part.overtaken[channel] = promoted[1]
+            orders += self.send(channel)
+        return orders
+
+    def _output_deadline(self, part: Part) -> Millis:
+        return Millis(part.started + part.barrier.aligned_timeout_ms)
+
+    def _pass_abort_on(self, checkpoint: CheckpointId, now: Millis) -> list[Order]:
+        """An aborted checkpoint is not begun, and those downstream must not wait for it."""
+        self.aborted.discard(checkpoint)
+        reason = Reason.CHECKPOINT_DECLINED_ON_CANCELLATION_BARRIER
+        return self._obey(self.aligner.cancel(checkpoint, reason), now)
+
+    def _is_aligning(self, checkpoint: CheckpointId) -> bool:
+        if isinstance(self.aligner, Tracker):
+            return checkpoint in self.aligner.waiting
+        return self.aligner.barrier is not None and self.aligner.barrier.checkpoint == checkpoint
+
+    def _cancel_downstream(self, checkpoint: CheckpointId) -> list[Order]:
+        orders: list[Order] = []
+        for channel, outbox in self.outboxes.items():
+            outbox.put(CancelMarker(checkpoint))
+            orders += self.send(channel)
+        return orders
+
+    def _drop_part(self, checkpoint: CheckpointId) -> list[Order]:
+        if self.parts.pop(checkpoint, None) is None:
+            return []
+        return [Discard(checkpoint)]
