@@ -27,6 +27,9 @@ KeyGroup = NewType("KeyGroup", int)
 NO_CHECKPOINT = CheckpointId(0)
 """Smaller than every real checkpoint; what a subtask remembers before its first barrier."""
 
+NOBODY_ASKED = RequestId("")
+"""Names the requests that nobody waits for an answer to."""
+
 RECOVERED = -1
 """The sender of a channel that replays in-flight data of the checkpoint restored from."""
 

@@ -143,7 +143,9 @@ def _give_split(job: Job, event: SplitWanted) -> tuple[Job, tuple[Said, ...]]:
     return _coordinate(job, events.OperatorSpoke(operator, event.subtask, given))
 
 
-def _pass_on(job: Job, word: Said) -> tuple[Job, list[Heard], list[Action]]:
+def _pass_on(  # noqa: C901 - one case for each word that another part hears
+    job: Job, word: Said
+) -> tuple[Job, list[Heard], list[Action]]:
     """What other parts hear of it, and what of it leaves the job."""
     match word:
         case attempts.ReportStatus():

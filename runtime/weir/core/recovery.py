@@ -40,7 +40,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What was read from storage: the log to its end, and the manifests that it or the wish name."""
+    """What was read from storage: the log to its end, and the manifests that matter."""
 
     entries: tuple[tuple[int, Entry], ...]
     manifests: Mapping[str, Manifest | Damaged]

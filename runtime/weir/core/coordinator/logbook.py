@@ -19,7 +19,7 @@ from weir.core.coordinator.actions import (
 )
 from weir.core.coordinator.events import EntryInDoubt, EntryNotCreated, EntryTaken
 from weir.core.coordinator.state import Coordinator, Gone, Idle, Step
-from weir.core.ids import CheckpointId
+from weir.core.ids import NO_CHECKPOINT, CheckpointId
 from weir.core.journal import ID_BLOCK, CheckpointLogged, Entry, Journal
 from weir.core.reasons import Reason
 from weir.core.requests import Origin
@@ -33,7 +33,7 @@ def write_entry(state: Coordinator, entry: Entry) -> Step:
     return state, (CreateEntry(journal.index, entry),)
 
 
-def reservation(state: Coordinator, completed: CheckpointId = CheckpointId(0)) -> CheckpointId:
+def reservation(state: Coordinator, completed: CheckpointId = NO_CHECKPOINT) -> CheckpointId:
     """Ids that the epoch may use once the entry that says so exists."""
     reach = completed + ID_BLOCK if completed else state.next_id + ID_BLOCK
     return CheckpointId(max(state.ids_until, reach))

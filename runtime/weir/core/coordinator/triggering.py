@@ -39,7 +39,7 @@ from weir.core.coordinator.state import (
     Ticket,
     Ticking,
 )
-from weir.core.ids import NO_CHECKPOINT, CheckpointId, Millis, RequestId
+from weir.core.ids import NO_CHECKPOINT, NOBODY_ASKED, CheckpointId, Millis, RequestId
 from weir.core.journal import IdsReserved
 from weir.core.lifecycle import JobStatus
 from weir.core.plan import Plan, Unplannable, draw_up
@@ -103,7 +103,7 @@ def ask(
     state: Coordinator,
     origin: Origin,
     kind: CheckpointKind,
-    name: RequestId = RequestId(""),
+    name: RequestId = NOBODY_ASKED,
     location: str = "",
 ) -> Step:
     number = state.asked + 1
