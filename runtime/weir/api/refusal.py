@@ -68,7 +68,7 @@ def shown(value: object) -> str:
         case list() | tuple() | set() | frozenset():
             return "[…]"
         case _:
-            return _cut(str(value))
+            return _cut(_on_one_line(str(value)))
 
 
 def shown_under(name: str, value: object) -> str:

@@ -47,7 +47,7 @@ class _Url:
         scheme, separator, rest = url.partition("://")
         if not separator:
             raise Unfit("this is not a URL", self._how_to_write(url))
-        if scheme == MEMORY not in self.schemes:
+        if scheme == MEMORY and MEMORY not in self.schemes:
             raise Unfit(
                 "memory:// is the driver's heap and ends with the driver",
                 "use a directory that outlives the job, as in s3://bucket/directory",

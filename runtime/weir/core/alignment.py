@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from weir.core.barriers import Barrier
-from weir.core.ids import NO_CHECKPOINT, ChannelId, CheckpointId, Millis
+from weir.core.ids import NO_CHECKPOINT, RECOVERED, ChannelId, CheckpointId, Millis
 from weir.core.reasons import Reason
 
 
@@ -25,6 +25,8 @@ class Snapshot:
     barrier: Barrier
     overtaking: bool
     """Queued data of channels that have not delivered the barrier belongs to the snapshot."""
+    since: Millis
+    """When its first barrier came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +68,24 @@ class Aligner:
         return self._start(barrier, now) + self._judge() if self._is_news(barrier) else []
 
     def announced(self, barrier: Barrier, now: Millis) -> list[Verdict]:
-        """A barrier that may time out has arrived, behind data: its waiting starts to count."""
-        return self._start(barrier, now) if self._is_news(barrier) else []
+        """A barrier has arrived behind data: it overtakes that, or its waiting starts to count.
+
+        Its channel has not delivered it yet: what is queued there is still before the barrier.
+        """
+        if self._is_news(barrier):
+            return self._start(barrier, now)
+        if self.barrier is None or barrier.checkpoint != self.barrier.checkpoint:
+            return []
+        return self.overtake() if barrier.overtakes else []
 
     def barrier_reached(self, channel: ChannelId, barrier: Barrier, now: Millis) -> list[Verdict]:
-        """Everything before the barrier was processed. An overtaking one is reached on arrival."""
+        """Everything before the barrier was processed."""
         verdicts = self._start(barrier, now) if self._is_news(barrier) else []
         if self.barrier is None or barrier.checkpoint != self.barrier.checkpoint:
             return verdicts
         self.delivered.add(channel)
         if not self.overtook:
             self.blocked.add(channel)
-        if barrier.overtakes:
-            verdicts += self.overtake()
         return verdicts + self._judge()
 
     def overtake(self) -> list[Verdict]:
@@ -87,7 +94,7 @@ class Aligner:
             return []
         self.overtook = True
         self.blocked.clear()
-        return [Snapshot(self.barrier, overtaking=True)]
+        return [Snapshot(self.barrier, overtaking=True, since=self.since)]
 
     def deadline(self) -> Millis | None:
         """When alignment has lasted long enough to turn unaligned."""
@@ -107,7 +114,7 @@ class Aligner:
         self.ended.add(channel)
         if self.barrier is None:
             return []
-        if self.declines_on_end and not self.overtook:
+        if self.declines_on_end and not self.overtook and channel.sender != RECOVERED:
             return self.cancel(
                 self.barrier.checkpoint, Reason.CHECKPOINT_DECLINED_INPUT_END_OF_STREAM
             )
@@ -148,7 +155,7 @@ class Aligner:
         self._clear()
         if overtook:
             return [InputsDone(barrier.checkpoint)]
-        return [Snapshot(barrier, overtaking=False)]
+        return [Snapshot(barrier, overtaking=False, since=self.since)]
 
     def _clear(self) -> None:
         self.blocked.clear()
@@ -166,14 +173,16 @@ class Tracker:
     ended: set[ChannelId] = field(default_factory=set)
     last: CheckpointId = NO_CHECKPOINT
     """The newest checkpoint whose snapshot was taken or given up."""
-    waiting: dict[CheckpointId, tuple[Barrier, set[ChannelId]]] = field(default_factory=dict)
+    waiting: dict[CheckpointId, tuple[Barrier, Millis, set[ChannelId]]] = field(
+        default_factory=dict
+    )
+    """Each with the time of its first barrier, and where it has been delivered."""
     dead: set[CheckpointId] = field(default_factory=set)
     """Given up, though a late barrier may still come."""
 
     def begin(self, barrier: Barrier, now: Millis) -> list[Verdict]:
-        del now
         if self._is_news(barrier):
-            self.waiting.setdefault(barrier.checkpoint, (barrier, set()))
+            self.waiting.setdefault(barrier.checkpoint, (barrier, now, set()))
         return self._judge()
 
     def announced(self, barrier: Barrier, now: Millis) -> list[Verdict]:
@@ -181,10 +190,9 @@ class Tracker:
         return []
 
     def barrier_reached(self, channel: ChannelId, barrier: Barrier, now: Millis) -> list[Verdict]:
-        del now
         if not self._is_news(barrier):
             return []
-        self.waiting.setdefault(barrier.checkpoint, (barrier, set()))[1].add(channel)
+        self.waiting.setdefault(barrier.checkpoint, (barrier, now, set()))[2].add(channel)
         return self._judge()
 
     def overtake(self) -> list[Verdict]:
@@ -199,7 +207,7 @@ class Tracker:
 
     def end_reached(self, channel: ChannelId) -> list[Verdict]:
         self.ended.add(channel)
-        if self.declines_on_end:
+        if self.declines_on_end and channel.sender != RECOVERED:
             reason = Reason.CHECKPOINT_DECLINED_INPUT_END_OF_STREAM
             return [v for waiting in sorted(self.waiting) for v in self.cancel(waiting, reason)]
         return self._judge()
@@ -214,13 +222,13 @@ class Tracker:
     def _judge(self) -> list[Verdict]:
         verdicts: list[Verdict] = []
         for checkpoint in sorted(self.waiting):
-            barrier, delivered = self.waiting[checkpoint]
+            barrier, since, delivered = self.waiting[checkpoint]
             if self._is_complete(delivered):
                 verdicts += self._give_up_older(checkpoint)
                 del self.waiting[checkpoint]
                 self.last = checkpoint
                 self.dead = {dead for dead in self.dead if dead > checkpoint}
-                verdicts.append(Snapshot(barrier, overtaking=False))
+                verdicts.append(Snapshot(barrier, overtaking=False, since=since))
         return verdicts
 
     def _is_news(self, barrier: Barrier) -> bool:

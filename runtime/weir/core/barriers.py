@@ -28,6 +28,8 @@ class Barrier:
     kind: CheckpointKind
     alignment: AlignmentType
     triggered_at: Millis
+    location: str
+    """Where the snapshot's own files go."""
     aligned_timeout_ms: int = 0
     """Above zero: an aligned barrier that may turn unaligned once it has waited this long."""
     base: CheckpointId = CheckpointId(0)

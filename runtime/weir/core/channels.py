@@ -9,7 +9,7 @@ Batches are opaque here: whatever is not a marker is a batch.
 """
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from weir.core.barriers import (
     AlignmentType,
@@ -117,10 +117,4 @@ class Inbox:
 
 
 def unaligned(barrier: Barrier) -> Barrier:
-    return Barrier(
-        checkpoint=barrier.checkpoint,
-        kind=barrier.kind,
-        alignment=AlignmentType.UNALIGNED,
-        triggered_at=barrier.triggered_at,
-        base=barrier.base,
-    )
+    return replace(barrier, alignment=AlignmentType.UNALIGNED, aligned_timeout_ms=0)

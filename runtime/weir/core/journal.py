@@ -65,6 +65,8 @@ class JobClosed:
     epoch: Epoch
     driver: str
     status: JobStatus
+    retains: bool
+    """Its checkpoints stay, to be restored from; otherwise they go, and the log offers none."""
     ids_until: CheckpointId
 
 
@@ -93,3 +95,17 @@ def readable(entries: Mapping[int, Entry]) -> tuple[tuple[int, Entry], ...]:
             break
         run.append((index, entries[index]))
     return tuple(reversed(run))
+
+
+def to_probe(found: Mapping[int, Entry], absent: frozenset[int]) -> int | None:
+    """The entry to read next, until nothing is left: a listing is a hint, and it may be stale.
+
+    A reader goes on beyond the newest entry that it knows, and back from the oldest, until it has
+    seen both ends missing.
+    """
+    run = readable(found)
+    newest = run[-1][0] if run else -1
+    if newest + 1 not in absent:
+        return newest + 1
+    oldest = run[0][0] if run else 0
+    return oldest - 1 if oldest > 0 and oldest - 1 not in absent else None

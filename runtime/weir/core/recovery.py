@@ -111,6 +111,8 @@ def candidates(entries: tuple[tuple[int, Entry], ...]) -> tuple[Candidate, ...]:
             case CheckpointLogged() if entry.kind.commits:
                 owned = not entry.kind.is_savepoint
                 line.append(Candidate(index, entry.manifest, entry.checkpoint, entry.kind, owned))
+            case JobClosed(retains=False):
+                line = []
             case _:
                 pass
     return tuple(line)

@@ -59,6 +59,10 @@ class Ack:
 
     checkpoint: CheckpointId
     snapshot: SubtaskSnapshot
+    start_delay_ms: int
+    """From the trigger to the first barrier here."""
+    alignment_ms: int
+    """From the first barrier to the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +130,22 @@ class Part:
     """A snapshot on its way to its ack."""
 
     barrier: Barrier
+    since: Millis
+    """When its first barrier came."""
     started: Millis
+    aligned: Millis
+    """When its last barrier came."""
     inputs_done: bool
     snapshot: SubtaskSnapshot | None = None
     recording: dict[ChannelId, list[Element]] = field(default_factory=dict)
     overtaken: dict[ChannelId, list[Element]] = field(default_factory=dict)
     outputs_waiting: set[ChannelId] = field(default_factory=set)
     persisting: bool = False
+
+    def ack(self, snapshot: SubtaskSnapshot) -> Ack:
+        """The trigger was timed by another machine's clock, which may be ahead of ours."""
+        start_delay = max(0, self.since - self.barrier.triggered_at)
+        return Ack(self.barrier.checkpoint, snapshot, start_delay, self.aligned - self.since)
 
 
 @dataclass(slots=True)
@@ -158,14 +171,12 @@ class Task:
     def receive(self, channel: ChannelId, element: Element, now: Millis) -> list[Order]:
         """Something arrived. Only what overtakes is handled before its turn."""
         if isinstance(element, Barrier) and element.overtakes:
-            return self._barrier(channel, element, now)
+            return self._overtaking(channel, element, now)
         part = self._recording(channel)
         if part is not None:
-            return self._record(part, channel, element)
+            return self._record(part, channel, element, now)
         self.inboxes[channel].queue.append(element)
-        if isinstance(element, Barrier) and element.may_time_out:
-            return self._obey(self.aligner.announced(element, now), now)
-        return []
+        return self._announce(element, now)
 
     def reach(self, channel: ChannelId, marker: Element, now: Millis) -> list[Order]:
         """A control marker is at the head of its channel: all before it has been processed."""
@@ -201,13 +212,12 @@ class Task:
         self, checkpoint: CheckpointId, kind: CheckpointKind, *, leaving: bool
     ) -> list[Order]:
         """The coordinator says that the checkpoint is complete."""
-        for older in sorted(self.parts):
-            if older <= checkpoint:
-                del self.parts[older]
+        self.parts.pop(checkpoint, None)
         covered = NO_CHECKPOINT < self.end_covered_by <= checkpoint
         if leaving and (kind.is_synchronous or covered):
             self.leaving = True
-        return [Complete(checkpoint, kind.commits), *self.leave()]
+        subsumed = [] if kind.is_savepoint else self._subsume(checkpoint)
+        return [*subsumed, Complete(checkpoint, kind.commits), *self.leave()]
 
     def granted(self, channel: ChannelId, batches: int) -> list[Order]:
         self.outboxes[channel].credit += batches
@@ -279,7 +289,7 @@ class Task:
         part = self.parts.get(checkpoint)
         if part is None or part.snapshot is None:
             return [Discard(checkpoint)]
-        return [Ack(checkpoint, replace(part.snapshot, in_flight=handles))]
+        return [part.ack(replace(part.snapshot, in_flight=handles))]
 
     def fail(self, checkpoint: CheckpointId, reason: Reason) -> list[Order]:
         """The synchronous or asynchronous part of a snapshot failed."""
@@ -303,30 +313,45 @@ class Task:
     def _barrier(self, channel: ChannelId, barrier: Barrier, now: Millis) -> list[Order]:
         if barrier.checkpoint in self.aborted:
             return self._pass_abort_on(barrier.checkpoint, now)
-        part = self._recording(channel)
-        if part is not None and part.barrier.checkpoint == barrier.checkpoint:
-            return self._obey(self.aligner.marker_arrived(channel), now)
         return self._obey(self.aligner.barrier_reached(channel, barrier, now), now)
+
+    def _announce(self, element: Element, now: Millis) -> list[Order]:
+        """The waiting of a barrier that may time out counts from its arrival."""
+        if not isinstance(element, Barrier) or not element.may_time_out:
+            return []
+        if element.checkpoint in self.aborted:
+            return []
+        return self._obey(self.aligner.announced(element, now), now)
+
+    def _overtaking(self, channel: ChannelId, barrier: Barrier, now: Millis) -> list[Order]:
+        """The barrier overtakes its own channel too, which is recorded before it is delivered."""
+        if barrier.checkpoint in self.aborted:
+            return self._pass_abort_on(barrier.checkpoint, now)
+        orders = self._obey(self.aligner.announced(barrier, now), now)
+        if self._is_aligning(barrier.checkpoint):
+            orders += self._obey(self.aligner.marker_arrived(channel), now)
+        return orders
 
     def _obey(self, verdicts: Iterable[Verdict], now: Millis) -> list[Order]:
         orders: list[Order] = []
         for verdict in verdicts:
             match verdict:
-                case Snapshot(barrier, overtaking):
-                    orders += self._take(barrier, now, overtaking=overtaking)
+                case Snapshot():
+                    orders += self._take(verdict, now)
                 case InputsDone(checkpoint):
-                    orders += self._inputs_done(checkpoint)
+                    orders += self._inputs_done(checkpoint, now)
                 case GiveUp(checkpoint, reason):
                     orders += self._drop_part(checkpoint)
                     orders += self._cancel_downstream(checkpoint)
                     orders.append(Decline(checkpoint, reason))
         return orders
 
-    def _take(self, barrier: Barrier, now: Millis, *, overtaking: bool) -> list[Order]:
+    def _take(self, verdict: Snapshot, now: Millis) -> list[Order]:
+        barrier, overtaking = verdict.barrier, verdict.overtaking
         checkpoint = barrier.checkpoint
         self.aborted = {other for other in self.aborted if other > checkpoint}
         outgoing = unaligned(barrier) if overtaking else barrier
-        part = Part(outgoing, now, inputs_done=not overtaking)
+        part = Part(outgoing, verdict.since, now, aligned=now, inputs_done=not overtaking)
         self.parts[checkpoint] = part
         if self.at_end and self.end_covered_by == NO_CHECKPOINT:
             self.end_covered_by = checkpoint
@@ -366,24 +391,21 @@ class Task:
         assert isinstance(self.aligner, Aligner), "only exactly-once records"
         return None if channel in self.aligner.delivered else part
 
-    def _record(self, part: Part, channel: ChannelId, element: Element) -> list[Order]:
-        if isinstance(element, Barrier):
-            if element.checkpoint == part.barrier.checkpoint:
-                return self._obey(self.aligner.marker_arrived(channel), part.started)
-            self.inboxes[channel].queue.append(element)
-            return []
+    def _record(self, part: Part, channel: ChannelId, element: Element, now: Millis) -> list[Order]:
+        if isinstance(element, Barrier) and element.checkpoint == part.barrier.checkpoint:
+            return self._obey(self.aligner.marker_arrived(channel), now)
         self.inboxes[channel].queue.append(element)
         if isinstance(element, EndOfInput):
-            return self._obey(self.aligner.marker_arrived(channel), part.started)
+            return self._obey(self.aligner.marker_arrived(channel), now)
         if is_batch(element):
             part.recording[channel].append(element)
-        return []
+        return self._announce(element, now)
 
-    def _inputs_done(self, checkpoint: CheckpointId) -> list[Order]:
+    def _inputs_done(self, checkpoint: CheckpointId, now: Millis) -> list[Order]:
         part = self.parts.get(checkpoint)
         if part is None:
             return []
-        part.inputs_done = True
+        part.inputs_done, part.aligned = True, now
         return self._ack_when_whole(part)
 
     def _ack_when_whole(self, part: Part) -> list[Order]:
@@ -399,7 +421,7 @@ class Task:
         caught = tuple(row for row in rows if row[2])
         if caught:
             return [PersistInFlight(checkpoint, caught)]
-        return [Ack(checkpoint, part.snapshot)]
+        return [part.ack(part.snapshot)]
 
     def _output_left(self, checkpoint: CheckpointId, channel: ChannelId) -> list[Order]:
         part = self.parts.get(checkpoint)
@@ -436,6 +458,19 @@ class Task:
         for channel, outbox in self.outboxes.items():
             outbox.put(CancelMarker(checkpoint))
             orders += self.send(channel)
+        return orders
+
+    def _subsume(self, checkpoint: CheckpointId) -> list[Order]:
+        """Older checkpoints end with it, savepoints do not.
+
+        One that was acked is not discarded: it may have completed without our hearing of it.
+        """
+        orders: list[Order] = []
+        for older in sorted(self.parts):
+            part = self.parts[older]
+            if older < checkpoint and not part.barrier.kind.is_savepoint:
+                dropped = self._drop_part(older)
+                orders += [] if part.persisting else dropped
         return orders
 
     def _drop_part(self, checkpoint: CheckpointId) -> list[Order]:

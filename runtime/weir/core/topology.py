@@ -28,7 +28,7 @@ class EdgeKind(StrEnum):
     BROADCAST = "broadcast"
     """Every row to every receiver."""
     GLOBAL = "global"
-    """Everything to receiver 0."""
+    """Every row to receiver 0; markers go to all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,5 @@ def receivers_of(kind: EdgeKind, sender: int, senders: int, receivers: int) -> t
             return (sender * receivers // senders,)
         case EdgeKind.RESCALE:
             return tuple(r for r in range(receivers) if r * senders // receivers == sender)
-        case EdgeKind.GLOBAL:
-            return (0,)
         case _:
             return tuple(range(receivers))

@@ -131,6 +131,14 @@ def test_a_region_whose_peers_still_deploy_restarts_with_the_failed_one():
     ]
 
 
+def test_a_region_that_is_half_up_restarts_as_a_whole():
+    """R4: its subtasks must start from one point."""
+    job = a_deploying_job(FORWARDED)
+    job.up(READ_0)
+
+    assert only(ReportRestart, job.failed(READ_1)).subtasks == EVERYTHING
+
+
 def test_a_restore_that_fails_is_tried_again_by_the_strategy():
     """R1, R2: the coordinator dooms an attempt that it finds nothing for."""
     job = Job()
@@ -273,9 +281,18 @@ def test_words_of_a_subtask_that_was_taken_down_change_nothing():
     """R1: it speaks of a time before the reset."""
     job = a_running_job()
     job.failed(SUM_0)
+    before = job.state
 
     assert job.up(READ_0) == job.finished(READ_0) == job.failed(READ_0) == []
-    assert job.state.phase == BackingOff(DELAY, EVERYTHING)
+    assert job.state == before
+
+
+def test_a_subtask_that_has_finished_says_nothing_more():
+    """R1: neither that it runs nor that it failed."""
+    job = a_running_job()
+    job.finished(SUM_0)
+
+    assert job.up(SUM_0) == job.failed(SUM_0) == job.failed(SUM_0, USER_CODE) == []
 
 
 @pytest.mark.parametrize(

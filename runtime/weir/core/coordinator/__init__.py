@@ -32,6 +32,7 @@ from weir.core.coordinator.events import (
     ManifestInDoubt,
     ManifestNotWritten,
     ManifestWritten,
+    NoSuccessorSeen,
     NotificationFailed,
     OperatorNotSnapshotted,
     OperatorSnapshotted,
@@ -42,6 +43,7 @@ from weir.core.coordinator.events import (
     SubtaskAcked,
     SubtaskDeclined,
     SubtaskProgressed,
+    SuccessorUnknown,
     TransactionsResolved,
     TransactionsUnresolved,
 )
@@ -86,6 +88,7 @@ def begin(policy: Policy, topology: Topology, reign: Reign) -> Step:
     manifests = [manifest for _, manifest in reign.owned]
     if isinstance(reign.beginning, Borrowed):
         manifests.append(reign.beginning.manifest)
+    assert all(m.checkpoint < reign.next_id for m in manifests), "ids grow across restores"
     shared = SharedFiles()
     for _, manifest in reign.owned:
         shared = shared.take(file.path for file in manifest.files() if file.shared)
@@ -137,7 +140,7 @@ def _settle(state: Coordinator, actions: tuple[Action, ...]) -> Step:
             completing.persist_next,
             triggering.ask_for_the_final_one,
             triggering.start_next,
-            restarting.offer_restore_points,
+            restarting.seek_restore_point,
             closing.go_on_closing,
         ):
             state, more = follow_up(state)
@@ -145,7 +148,7 @@ def _settle(state: Coordinator, actions: tuple[Action, ...]) -> Step:
     return state, actions
 
 
-def _dispatch(state: Coordinator, event: Event) -> Step:  # noqa: C901 - one case for each event
+def _dispatch(state: Coordinator, event: Event) -> Step:  # noqa: C901, PLR0912 - a table
     match event:
         case TimePassed():
             return _on_time(state, event)
@@ -163,6 +166,8 @@ def _dispatch(state: Coordinator, event: Event) -> Step:  # noqa: C901 - one cas
             return restarting.on_restart(state, event)
         case RestorePointWanted():
             return restarting.on_wanted(state, event)
+        case NoSuccessorSeen() | SuccessorUnknown():
+            return restarting.on_successor(state, event)
         case NotificationFailed():
             return restarting.on_notification_failed(state, event)
         case TransactionsResolved() | TransactionsUnresolved():
@@ -248,7 +253,7 @@ def next_deadline(state: Coordinator) -> Millis | None:
     deadlines += [retry.due for retry in state.retries]
     if isinstance(state.clock, Ticking):
         deadlines.append(state.clock.due)
-    if state.farewell and state.running:
+    if state.farewell and any(s in state.running for s in state.farewell.leaving):
         deadlines.append(state.farewell.due)
     if state.at_end and state.final_due > state.now:
         deadlines.append(state.final_due)

@@ -98,6 +98,7 @@ def drop_requests(state: Coordinator, dropped: Iterable[Request], reason: Reason
         state,
         queue=tuple(r for r in state.queue if r not in gone),
         failed_triggers=state.failed_triggers + len(gone),
+        final_due=max((_final_due(state, r) for r in gone), default=state.final_due),
     )
     actions: list[Action] = []
     for request in gone:

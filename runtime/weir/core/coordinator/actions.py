@@ -84,6 +84,13 @@ class CreateEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class LookForSuccessor:
+    """See whether another driver has created the entry that would be our next."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
 class TruncateLog:
     """Entries below this number may be deleted, oldest first."""
 
@@ -228,6 +235,7 @@ Action = (
     | NotifyCompleted
     | WriteManifest
     | CreateEntry
+    | LookForSuccessor
     | TruncateLog
     | DeleteFiles
     | CommitTransactions

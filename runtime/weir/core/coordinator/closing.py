@@ -42,7 +42,8 @@ def go_on_closing(state: Coordinator) -> Step:
             state = replace(state, life=Closing(status, settled=True))
             return resolve_transactions(state, ALL_ATTEMPTS, state.topology.subtasks)
         case Closing(status, settled=True) if not state.resolving and not state.journal.writing:
-            entry = JobClosed(state.epoch, state.driver, status, state.ids_until)
+            retains = not retention.discards_at_end(state.policy, status)
+            entry = JobClosed(state.epoch, state.driver, status, retains, state.ids_until)
             return write_entry(state, entry)
         case Closed(status) if not state.cleaning:
             return replace(state, life=Gone(fenced=False)), (EndDriver(status, fenced=False),)
@@ -56,7 +57,7 @@ def _owes_commits(state: Coordinator) -> bool:
 
 def on_closed(state: Coordinator, entry: JobClosed) -> Step:
     state = replace(state, life=Closed(entry.status))
-    if not retention.discards_at_end(state.policy, entry.status):
+    if entry.retains:
         return state, ()
     doomed = state.completed
     return discard(replace(state, completed=()), doomed)

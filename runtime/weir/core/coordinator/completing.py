@@ -53,8 +53,9 @@ from weir.core.coordinator.state import (
     Persisting,
     Preparing,
     Step,
+    Ticket,
 )
-from weir.core.ids import CheckpointId, Millis, OperatorId
+from weir.core.ids import CheckpointId, Millis, OperatorId, SubtaskId
 from weir.core.journal import CheckpointLogged
 from weir.core.reasons import Reason
 from weir.core.requests import Origin
@@ -230,12 +231,10 @@ def complete(state: Coordinator, entry: CheckpointLogged, index: int) -> Step:
     )
     state, cleaning = clean(state, freed)
     state, subsumed = _record(state, pending, index)
-    leaving = state.farewell is not None and state.farewell.checkpoint == entry.checkpoint
-    told = targets(state, ticket.plan.notify)
     return state, (
         ReportCompleted(pending.manifest, pending.at - ticket.started_at, state.now - pending.at),
         *(commits(state, before) if kind.commits else ()),
-        NotifyCompleted(entry.checkpoint, kind, told, leaving=leaving),
+        *_notices(state, ticket),
         *_grant(pending),
         *((ConfirmStop(),) if kind.is_synchronous else ()),
         *cleaning,
@@ -248,12 +247,46 @@ def _farewell(state: Coordinator, pending: Logging) -> Farewell | None:
     kind, acks = pending.ticket.request.kind, acks_of(pending)
     if not kind.commits:
         return state.farewell
-    leaving = [ack.subtask for ack in acks if kind.is_synchronous or ack.snapshot.reached_end]
+    done = [ack.subtask for ack in acks if kind.is_synchronous or _is_at_end(state, ack)]
+    leaving = frozenset(done) - _halves(state, done, acks)
     all_or_some = state.policy.after_tasks_finish or len(leaving) == len(acks)
     if not leaving or not all_or_some:
         return state.farewell
     due = Millis(state.now + RETRY_MS)
-    return Farewell(pending.ticket.checkpoint, kind, frozenset(leaving), due)
+    return Farewell(pending.ticket.checkpoint, kind, leaving, due)
+
+
+def _is_at_end(state: Coordinator, ack: SubtaskAcked) -> bool:
+    """A subtask that was restarted since has to reach its end anew."""
+    return ack.snapshot.reached_end and state.running.get(ack.subtask) == ack.attempt
+
+
+def _halves(
+    state: Coordinator, done: Iterable[SubtaskId], acks: Iterable[SubtaskAcked]
+) -> frozenset[SubtaskId]:
+    """Subtasks with union state stay for each other: half of them could be in no checkpoint."""
+    gone = frozenset(done)
+    staying = {ack.subtask.operator for ack in acks if ack.subtask not in gone}
+    return frozenset(
+        subtask
+        for subtask in gone
+        if subtask.operator in staying and state.topology.by_id[subtask.operator].has_union_state
+    )
+
+
+def _notices(state: Coordinator, ticket: Ticket) -> tuple[Action, ...]:
+    """Everyone hears that it is complete, and those who may leave hear that too."""
+    farewell, told = state.farewell, ticket.plan.notify
+    going: frozenset[SubtaskId] = frozenset()
+    if farewell is not None and farewell.checkpoint == ticket.checkpoint:
+        going = farewell.leaving
+    leaving = targets(state, (s for s in told if s in going))
+    staying = targets(state, (s for s in told if s not in going))
+    checkpoint, kind = ticket.checkpoint, ticket.request.kind
+    notices = [NotifyCompleted(checkpoint, kind, leaving, leaving=True)] if leaving else []
+    if staying or not leaving:
+        notices.append(NotifyCompleted(checkpoint, kind, staying, leaving=False))
+    return tuple(notices)
 
 
 def repeat_farewell(state: Coordinator) -> Step:

@@ -203,6 +203,20 @@ class EntryInDoubt:
 
 
 @dataclass(frozen=True, slots=True)
+class NoSuccessorSeen:
+    """The log ends where we left it: nobody has taken the job over."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class SuccessorUnknown:
+    """The log could not be read."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
 class FilesDeleted:
     """A deletion is done."""
 
@@ -278,6 +292,8 @@ Event = (
     | EntryTaken
     | EntryNotCreated
     | EntryInDoubt
+    | NoSuccessorSeen
+    | SuccessorUnknown
     | FilesDeleted
     | FilesNotDeleted
     | CommitConfirmed

@@ -36,7 +36,8 @@ def write_entry(state: Coordinator, entry: Entry) -> Step:
 def reservation(state: Coordinator, completed: CheckpointId = NO_CHECKPOINT) -> CheckpointId:
     """Ids that the epoch may use once the entry that says so exists."""
     reach = completed + ID_BLOCK if completed else state.next_id + ID_BLOCK
-    return CheckpointId(max(state.ids_until, reach))
+    promised = [entry.ids_until for entry in state.journal.writing]
+    return CheckpointId(max(state.ids_until, reach, *promised))
 
 
 def written(state: Coordinator) -> tuple[Coordinator, Entry, tuple[Action, ...]]:
@@ -70,7 +71,7 @@ def on_in_doubt(state: Coordinator, event: EntryInDoubt) -> Step:
 
 def on_taken(state: Coordinator, event: EntryTaken) -> Step:
     """Another driver has the job. Answer who asked, stop, delete nothing."""
-    if not _is_current(state.journal, event.index):
+    if event.index != state.journal.index:
         return state, ()
     reason = Reason.CHECKPOINT_COORDINATOR_SHUTDOWN
     message = f"{reason.value}: another driver has taken the job over"

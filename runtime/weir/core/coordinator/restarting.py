@@ -2,7 +2,8 @@
 
 A restart must not begin before it is known what the newest checkpoint is: while a manifest or an
 entry is being written, the answer waits. Otherwise sources would rewind behind a checkpoint that
-completes a moment later and commits the very rows that are about to be produced again.
+completes a moment later and commits the very rows that are about to be produced again. And a
+driver whose job has been taken over must restart nothing: it looks at the log first, and stops.
 """
 
 from dataclasses import replace
@@ -11,6 +12,7 @@ from weir.core.coordinator.aborting import abort_all, retry_later
 from weir.core.coordinator.actions import (
     Action,
     DoomAttempt,
+    LookForSuccessor,
     OfferRestorePoint,
     ResolveTransactions,
     RestoreManifest,
@@ -19,9 +21,11 @@ from weir.core.coordinator.actions import (
 )
 from weir.core.coordinator.events import (
     EndOfDataReached,
+    NoSuccessorSeen,
     NotificationFailed,
     RestartReported,
     RestorePointWanted,
+    SuccessorUnknown,
     TransactionsResolved,
     TransactionsUnresolved,
 )
@@ -75,11 +79,21 @@ def on_wanted(state: Coordinator, event: RestorePointWanted) -> Step:
     return replace(state, wanted=(*state.wanted, event)), ()
 
 
-def offer_restore_points(state: Coordinator) -> Step:
-    if state.is_writing or not state.wanted or not isinstance(state.life, Living):
+def seek_restore_point(state: Coordinator) -> Step:
+    """Once nothing is being written, see whether the job is still ours to restart."""
+    is_needed = state.wanted and isinstance(state.life, Living)
+    if not is_needed or state.looking or state.is_writing or state.journal.writing:
         return state, ()
+    return replace(state, looking=True), (LookForSuccessor(state.journal.index),)
+
+
+def on_successor(state: Coordinator, event: NoSuccessorSeen | SuccessorUnknown) -> Step:
+    if not state.looking or event.index != state.journal.index:
+        return state, ()
+    if isinstance(event, SuccessorUnknown):
+        return retry_later(state, LookForSuccessor(event.index)), ()
     restore = newest_restore_point(state)
-    wanted, state = state.wanted, replace(state, wanted=())
+    wanted, state = state.wanted, replace(state, wanted=(), looking=False)
     actions: tuple[Action, ...] = ()
     for want in wanted:
         state, more = resolve_transactions(state, want.attempt, want.subtasks)
@@ -88,12 +102,11 @@ def offer_restore_points(state: Coordinator) -> Step:
 
 
 def newest_restore_point(state: Coordinator) -> RestorePoint:
-    if state.completed:
-        newest = state.completed[-1]
-        return RestoreManifest(newest.manifest, newest.since)
-    if isinstance(state.beginning, Borrowed):
+    """What this epoch completed last, else what it began with, which is newer than all it owns."""
+    newest = state.completed[-1] if state.completed else None
+    if isinstance(state.beginning, Borrowed) and not (newest and newest.since):
         return RestoreManifest(state.beginning.manifest, NO_CHECKPOINT)
-    return RestoreNothing()
+    return RestoreManifest(newest.manifest, newest.since) if newest else RestoreNothing()
 
 
 def resolve_transactions(

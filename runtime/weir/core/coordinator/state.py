@@ -243,6 +243,8 @@ class Coordinator:
     ledgers: Mapping[OperatorId, SinkLedger] = field(default_factory=dict)
     held: tuple[SendToSubtask, ...] = ()
     wanted: tuple[RestorePointWanted, ...] = ()
+    looking: bool = False
+    """Whether another driver reigns is being looked up."""
 
     def find(self, checkpoint: CheckpointId) -> Pending | None:
         for pending in self.pending:
@@ -264,6 +266,17 @@ class Coordinator:
     def is_writing(self) -> bool:
         """A manifest or an entry is under way, so nobody knows yet what the newest one is."""
         return any(isinstance(p, Persisting | Logging) for p in self.pending)
+
+    @property
+    def lineage(self) -> Completed | None:
+        """The newest completed checkpoint that the running state descends from.
+
+        A job that began from a borrowed one owns older checkpoints at best to delete them.
+        """
+        if not self.completed:
+            return None
+        newest = self.completed[-1]
+        return None if isinstance(self.beginning, Borrowed) and not newest.since else newest
 
     @property
     def newest(self) -> CheckpointId:

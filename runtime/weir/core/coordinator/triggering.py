@@ -126,6 +126,7 @@ def ask_for_the_final_one(state: Coordinator) -> Step:
         state.status is JobStatus.RUNNING
         and isinstance(state.life, Living)
         and state.running
+        and len(state.running) + len(state.finished) == len(state.topology.subtasks)
         and len(state.at_end) == len(state.running)
         and not leaving.issuperset(state.running)
         and state.now >= state.final_due
@@ -209,10 +210,10 @@ def _ticket(state: Coordinator, request: Request, plan: Plan) -> Ticket:
     location = place if request.kind.is_savepoint else f"{state.directory}/chk-{checkpoint}"
     base = NO_CHECKPOINT
     base_files: tuple[str, ...] = ()
-    if state.policy.incremental and request.kind is CheckpointKind.CHECKPOINT and state.completed:
-        newest = state.completed[-1].manifest
+    newest = state.lineage
+    if state.policy.incremental and request.kind is CheckpointKind.CHECKPOINT and newest:
         base = newest.checkpoint
-        base_files = tuple(file.path for file in newest.files() if file.shared)
+        base_files = tuple(file.path for file in newest.manifest.files() if file.shared)
     return Ticket(
         checkpoint=checkpoint,
         request=request,
@@ -285,7 +286,9 @@ def _barrier(state: Coordinator, ticket: Ticket) -> Barrier:
         timeout = policy.aligned_timeout_ms
     elif policy.unaligned:
         alignment = AlignmentType.UNALIGNED
-    return Barrier(ticket.checkpoint, kind, alignment, state.now, timeout, ticket.base)
+    return Barrier(
+        ticket.checkpoint, kind, alignment, state.now, ticket.location, timeout, ticket.base
+    )
 
 
 def on_operator_spoke(state: Coordinator, event: OperatorSpoke) -> Step:

@@ -1,0 +1,72 @@
+"""Takes a job over: what a starting driver writes into the log, and what it then knows.
+
+Reading comes first, then one exclusive creation. If somebody else was faster, everything is read
+again, because what was read before is no longer the end of the log (spec C17).
+"""
+
+from dataclasses import dataclass
+from typing import TypeGuard
+
+from weir.core.coordinator import Reign
+from weir.core.coordinator.state import Beginning, Borrowed, FromNothing
+from weir.core.ids import CheckpointId, Epoch
+from weir.core.journal import ID_BLOCK, Entry, EpochTaken
+from weir.core.recovery import ReplayCommit, Resolution, RestoreFrom, Wish
+from weir.core.snapshots import Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The entry to create at this number; the driver reigns once it exists."""
+
+    index: int
+    entry: EpochTaken
+    next_id: CheckpointId
+
+
+def claim(
+    entries: tuple[tuple[int, Entry], ...], resolution: Resolution, wish: Wish, driver: str
+) -> Claim:
+    newest = entries[-1] if entries else None
+    index = newest[0] + 1 if newest else 0
+    epoch = max((entry.epoch for _, entry in entries), default=Epoch(0)) + 1
+    goes_on = isinstance(resolution, ReplayCommit) or (
+        isinstance(resolution, RestoreFrom) and resolution.goes_on
+    )
+    restored = resolution.manifest.checkpoint if _restores(resolution) else 0
+    reserved = newest[1].ids_until if newest else 1
+    next_id = max(reserved, restored + 1)
+    entry = EpochTaken(
+        epoch=Epoch(epoch),
+        driver=driver,
+        deployment=wish.deployment,
+        goes_on=goes_on,
+        restoring=resolution.path if _restores(resolution) else "",
+        claims=wish.claims,
+        ids_until=CheckpointId(next_id + ID_BLOCK),
+    )
+    return Claim(index, entry, CheckpointId(next_id))
+
+
+def _restores(resolution: Resolution) -> TypeGuard[RestoreFrom | ReplayCommit]:
+    return isinstance(resolution, RestoreFrom | ReplayCommit)
+
+
+def reign(claimed: Claim, resolution: Resolution, directory: str) -> Reign:
+    """What the driver knows now that its epoch is in the log."""
+    owned: tuple[tuple[int, Manifest], ...] = ()
+    beginning: Beginning = FromNothing()
+    if _restores(resolution):
+        owned = resolution.owned
+        is_owned = any(manifest is resolution.manifest for _, manifest in owned)
+        beginning = FromNothing() if is_owned else Borrowed(resolution.manifest)
+    return Reign(
+        epoch=claimed.entry.epoch,
+        driver=claimed.entry.driver,
+        directory=directory,
+        index=claimed.index,
+        next_id=claimed.next_id,
+        ids_until=claimed.entry.ids_until,
+        owned=owned,
+        beginning=beginning,
+    )

@@ -1,0 +1,182 @@
+"""Counts what schedules reach: faults, reasons, fates, transitions, verdicts.
+
+A simulator that never reaches a state proves nothing about it. So everything that can happen has a
+name here, is counted where it is seen, and a name that a long run never counts fails the run.
+"""
+
+from collections import Counter
+from itertools import pairwise
+
+from simulation.world import World
+from weir.core.coordinator import actions, events
+from weir.core.coordinator.completing import Fate, fate
+from weir.core.coordinator.state import Coordinator, Pending
+from weir.core.ids import CheckpointId
+from weir.core.job import Action, Event, Job
+from weir.core.reasons import Reason
+
+STAGES = ("Preparing", "Collecting", "Collected", "Persisting", "Logging", "completed")
+
+EXPECTED = (
+    *(f"reason: {reason.name}" for reason in Reason),
+    *(f"ack: {fate.name}" for fate in Fate),
+    *(f"checkpoint: {a} -> {b}" for a, b in pairwise(STAGES)),
+    *(f"checkpoint: {stage} -> aborted" for stage in STAGES[:-1]),
+    *(
+        f"kind: {kind}"
+        for kind in (
+            "CHECKPOINT",
+            "FULL_CHECKPOINT",
+            "SAVEPOINT",
+            "SAVEPOINT_SUSPEND",
+            "SAVEPOINT_TERMINATE",
+        )
+    ),
+    *(f"snapshot: {name}" for name in ("aligned", "unaligned", "forced aligned", "at least once")),
+    *(f"recovery: {name}" for name in ("StartFresh", "RestoreFrom", "ReplayCommit")),
+    *(
+        f"status: {name}"
+        for name in (
+            "waiting for slots",
+            "deploying",
+            "running",
+            "restarting",
+            "finished",
+            "stopped",
+            "canceled",
+            "failed",
+        )
+    ),
+    *(
+        f"fault: {name}"
+        for name in (
+            "slot dies",
+            "driver dies",
+            "driver becomes a zombie",
+            "zombie wakes",
+            "connection drops",
+            "control message lost",
+            "control message doubled",
+            "storage fails",
+            "storage does not answer",
+            "partial write",
+            "slow storage",
+            "stale listing",
+            "commit without an answer",
+            "clock jumps",
+            "synchronous part fails",
+            "notification fails",
+            "hook fails",
+            "user code fails",
+            "slot stands still",
+            "upgrade without a savepoint",
+            "snapshot declined",
+            "stray ack",
+            "driver dies while stopping",
+        )
+    ),
+    "driver: fenced",
+    "takeover: too late, read again",
+    "restart: region",
+    "restart: whole job",
+    "restored as finished",
+    "replayed in-flight data",
+    "acked in-flight data",
+    "a barrier turned unaligned",
+    "a turn was cut",
+    "rescaled on restore",
+    "claimed on restore",
+    "borrowed on restore",
+    "restored from a plain savepoint",
+    "a split was held back",
+    "ids were reserved",
+    "log was truncated",
+    "entry in doubt",
+    "manifest in doubt",
+    "shared file reused",
+    "refused: cycle",
+    "refused: externally induced",
+)
+
+
+def watch_step(
+    world: World, before: Job, after: Job, event: Event, said: tuple[Action, ...]
+) -> None:
+    """Count what one step of a job shows."""
+    old, new = before.coordinator, after.coordinator
+    match event:
+        case events.SubtaskAcked():
+            world.saw(f"ack: {fate(old, event).name}")
+        case events.SubtaskDeclined(reason=reason):
+            world.saw(f"reason: {reason.name}")
+        case events.EntryInDoubt():
+            world.saw("entry in doubt")
+        case events.ManifestInDoubt():
+            world.saw("manifest in doubt")
+        case _:
+            pass
+    if old.pending is not new.pending:
+        _watch_pending(world, old, new, said)
+    if len(new.held) > len(old.held):
+        world.saw("a split was held back")
+    if new.ids_until > old.ids_until and new.completed == old.completed:
+        world.saw("ids were reserved")
+    for action in said:
+        _watch_action(world, action)
+
+
+def _watch_pending(
+    world: World, old: Coordinator, new: Coordinator, said: tuple[Action, ...]
+) -> None:
+    before, after = _by_id(old.pending), _by_id(new.pending)
+    done = {a.manifest.checkpoint for a in said if isinstance(a, actions.ReportCompleted)}
+    for checkpoint, pending in before.items():
+        now = after.get(checkpoint)
+        name = type(pending).__name__
+        if now is not None and type(now) is not type(pending):
+            _watch_way(world, name, type(now).__name__)
+        elif now is None:
+            ending = "completed" if checkpoint in done else "aborted"
+            if ending == "completed":
+                _watch_way(world, name, ending)
+            else:
+                world.saw(f"checkpoint: {name} -> aborted")
+
+
+def _watch_way(world: World, start: str, end: str) -> None:
+    """One step may pass several stages."""
+    for a, b in pairwise(STAGES[STAGES.index(start) : STAGES.index(end) + 1]):
+        world.saw(f"checkpoint: {a} -> {b}")
+
+
+def _by_id(pending: tuple[Pending, ...]) -> dict[CheckpointId, Pending]:
+    return {p.ticket.checkpoint: p for p in pending}
+
+
+def _watch_action(world: World, action: Action) -> None:
+    match action:
+        case actions.ReportAborted(reason=reason) | actions.DoomAttempt(reason=reason):
+            world.saw(f"reason: {reason.name}")
+        case actions.ReportCompleted(manifest=manifest):
+            world.saw(f"kind: {manifest.kind.name}")
+            world.saw("completed checkpoints")
+            paths = [f"c{manifest.checkpoint}-" in f.path for f in manifest.files() if f.shared]
+            if not all(paths):
+                world.saw("shared file reused")
+        case actions.TruncateLog():
+            world.saw("log was truncated")
+        case _:
+            _watch_attempt(world, action)
+
+
+def _watch_attempt(world: World, action: Action) -> None:
+    name = type(action).__name__
+    if name == "ReportStatus":
+        world.saw(f"status: {getattr(action, 'status').value}")  # noqa: B009 - a union narrows
+    elif name == "ReportRestart":
+        whole = bool(getattr(action, "whole_job"))  # noqa: B009 - a union narrows
+        world.saw("restart: whole job" if whole else "restart: region")
+
+
+def missing(seen: Counter[str]) -> list[str]:
+    return [name for name in EXPECTED if not seen[name]]

@@ -1,0 +1,441 @@
+"""A simulated driver process: takes its epoch, runs the production job machine, carries out actions.
+
+It owns no decision. Storage, external commits and links answer through the world's heap, late or
+with doubt; everything they say goes into ``job.step`` as an event, and the invariants are checked
+after every step. A paused driver handles nothing until it wakes, which is how zombies are made.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from simulation.coverage import watch_step
+from simulation.scenario import Scenario
+from simulation.slot import Abort, Completed, Slot
+from simulation.store import OK, UNKNOWN, Damage
+from weir.core import attempt as attempts
+from weir.core import coordinator as checkpoints
+from weir.core import recovery, takeover
+from weir.core.coordinator import actions, events
+from weir.core.enumerator import Splits
+from weir.core.ids import (
+    AttemptId,
+    CheckpointId,
+    Epoch,
+    Millis,
+    OperatorId,
+    SlotId,
+    SplitId,
+    SubtaskId,
+)
+from weir.core.invariants import violations
+from weir.core.job import Action, Event, Job, Launch, SplitWanted, next_deadline, step
+from weir.core.lifecycle import JobStatus, TimePassed
+from weir.core.snapshots import Manifest
+from weir.core.topology import Topology
+
+if TYPE_CHECKING:
+    from simulation.simulation import Simulation
+
+DIRECTORY = "job"
+
+
+class Driver:
+    """One driver process of one deployment."""
+
+    def __init__(self, sim: "Simulation", name: str, wish: recovery.Wish, salt: int) -> None:
+        self.sim = sim
+        self.world = sim.world
+        self.name = name
+        self.wish = wish
+        self.topology: Topology = sim.scenario.topology(salt=salt)
+        self.alive = True
+        self.paused = False
+        self.epoch = Epoch(0)
+        self.job: Job | None = None
+        self.slots: dict[SlotId, Slot] = {}
+        self.links: dict[tuple[str, SlotId], int] = {}
+        self.asked: set[str] = set()
+        self.known: set[str] = set()
+        self.skew = 0
+        self.salt = salt
+        self.status = JobStatus.CREATED
+        self._inbox: list[Event] = []
+        self._deadline = -1
+        self._now = -1
+
+    # -- taking over
+
+    def start(self) -> None:
+        if not self.alive:
+            return
+        entries = self.sim.store.read_log()
+        ended = recovery.closed_as(entries, self.wish.deployment)
+        if ended is not None:
+            self.alive = False
+            self.sim.ended(self, ended, fenced=False)
+            return
+        paths = [candidate.path for candidate in recovery.candidates(entries)]
+        manifests = {path: self._manifest(path) for path in (*paths, self.wish.path) if path}
+        facts = recovery.Facts(entries, manifests)
+        resolution = recovery.resolve(facts, self.wish, self.topology)
+        self.world.saw(f"recovery: {type(resolution).__name__}")
+        self.world.tell(self.name, resolution)
+        if isinstance(resolution, recovery.Refuse):
+            self.world.violated(f"{resolution.subject}: {resolution.reason}")
+        claimed = takeover.claim(entries, resolution, self.wish, self.name)
+        self._claim(claimed, resolution)
+
+    def _manifest(self, path: str) -> Manifest | recovery.Damaged:
+        found = self.sim.store.files.get(path)
+        if isinstance(found, Manifest):
+            return found
+        return recovery.Damaged("checksum" if isinstance(found, Damage) else "it was not found")
+
+    def _claim(self, claimed: takeover.Claim, resolution: recovery.Resolution) -> None:
+        def answered(outcome: str) -> None:
+            if not self.alive:
+                return
+            if self.paused:
+                self.world.at(7, answered, outcome)
+            elif outcome == OK:
+                self._reign(claimed, resolution)
+            elif outcome == "taken":
+                self.world.saw("takeover: too late, read again")
+                self.start()
+            else:
+                self.world.at(5, self._claim, claimed, resolution)
+
+        self.sim.store.create_entry(claimed.index, claimed.entry, answered)
+
+    def _reign(self, claimed: takeover.Claim, resolution: recovery.Resolution) -> None:
+        reign = takeover.reign(claimed, resolution, DIRECTORY)
+        self.epoch = reign.epoch
+        self.world.tell(self.name, f"reigns as epoch {self.epoch}")
+        self.sim.external.widths = {o.id: o.parallelism for o in self.topology.operators}
+        state, commits = checkpoints.begin(self.sim.scenario.policy, self.topology, reign)
+        self.job = Job(
+            attempts.initial(self.topology, self.sim.scenario.strategy),
+            state,
+            self._splits(resolution),
+            without_in_flight=False,
+        )
+        self._carry_out_all(commits)
+        if isinstance(resolution, recovery.ReplayCommit):
+            self.handle(events.StatusReported(JobStatus.STOPPED, 0.5))
+            return
+        for _ in range(self.topology.slots_needed + self.sim.scenario.standby):
+            self._new_slot()
+        self.handle(attempts.JobStarted())
+
+    def _splits(self, resolution: recovery.Resolution) -> dict[OperatorId, Splits]:
+        sources = self.topology.sources
+        pools = {
+            source: Splits(
+                tuple(
+                    SplitId(f"{k:03d}")
+                    for k in range(self.sim.scenario.splits)
+                    if k % len(sources) == number
+                )
+            )
+            for number, source in enumerate(sources)
+        }
+        if isinstance(resolution, recovery.RestoreFrom | recovery.ReplayCommit):
+            for operator, free in resolution.manifest.coordinators:
+                if operator in pools:
+                    assert isinstance(free, tuple)
+                    pools[operator] = Splits(free)
+        return pools
+
+    # -- slots come and go
+
+    def _new_slot(self) -> None:
+        if not self.alive:
+            return
+        name = self.sim.name_slot()
+        self.slots[name] = Slot(name, self.sim, self)
+        executor = f"executor-{len(self.slots) % 2}"
+        self.hear(name, attempts.SlotRegistered(name, executor))
+
+    def lose_slot(self, name: SlotId) -> None:
+        """The process died; the driver notices, and Spark starts another."""
+        slot = self.slots.pop(name, None)
+        if slot is None:
+            return
+        slot.die()
+        lost = attempts.SlotLost(name, self.world.rng.random())
+        self.world.at(self.world.delay(1, 30), self.handle, lost)
+        self.world.at(self.world.delay(5, 60), self._new_slot)
+
+    def die(self) -> None:
+        """The driver's process and, a moment later, its slots."""
+        self.alive = False
+        self.world.tell(self.name, "died")
+        for slot in self.slots.values():
+            self.world.at(self.world.delay(0, 40), slot.die)
+
+    # -- links
+
+    def hear(self, slot: SlotId, event: object, *, soft: bool = False) -> None:
+        """A slot says something. Only what can be repeated or missed is ever lost or doubled."""
+        for _ in range(self._copies(soft=soft)):
+            self.world.at(self._in_order(("up", slot)), self._heard, slot, event)
+
+    def _heard(self, slot: SlotId, event: Event) -> None:
+        if slot in self.slots:
+            if isinstance(event, events.SubtaskAcked):
+                self.known.update(file.path for file in event.snapshot.files())
+            self.handle(event)
+
+    def _tell(self, subtask: SubtaskId, attempt: AttemptId, message: object, *, soft: bool) -> None:
+        assert self.job is not None
+        slot = self.job.attempt.roster.slot_of(subtask)
+        for _ in range(self._copies(soft=soft)):
+            self.world.at(self._in_order(("down", slot)), self._told, slot, subtask, attempt, message)
+
+    def _told(self, slot: SlotId, subtask: SubtaskId, attempt: AttemptId, message: object) -> None:
+        if slot in self.slots:
+            self.slots[slot].post(subtask, attempt, message)
+
+    def _copies(self, *, soft: bool) -> int:
+        chances = self.sim.scenario.chances
+        if soft and self.world.chance(chances.lost_control):
+            self.world.saw("fault: control message lost")
+            return 0
+        if soft and self.world.chance(chances.doubled_control):
+            self.world.saw("fault: control message doubled")
+            return 2
+        return 1
+
+    def _in_order(self, link: tuple[str, SlotId]) -> int:
+        due = max(self.world.now + self.world.delay(*self.sim.scenario.delays), self.links.get(link, 0))
+        self.links[link] = due
+        return due - self.world.now
+
+    # -- the loop
+
+    def handle(self, event: Event) -> None:
+        if not self.alive or self.job is None:
+            return
+        if self.paused:
+            self._inbox.append(event)
+            return
+        now = self.world.now + self.skew
+        if now > self._now:
+            self._now = now
+            self._step(TimePassed(Millis(now), self.world.rng.random()))
+        if self.alive:
+            self._step(event)
+        self._watch_time()
+
+    def wake(self) -> None:
+        """SIGCONT: everything that piled up is handled at once."""
+        self.paused = False
+        waiting, self._inbox = self._inbox, []
+        for event in waiting:
+            self.handle(event)
+        self._watch_time()
+
+    def _step(self, event: Event) -> None:
+        assert self.job is not None
+        before = self.job
+        self.job, said = step(before, event)
+        self.world.tell(self.name, event)
+        watch_step(self.world, before, self.job, event, said)
+        for violation in violations(self.job):
+            self.world.violated(violation)
+        self._carry_out_all(said)
+
+    def _carry_out_all(self, said: tuple[Action, ...]) -> None:
+        for action in said:
+            self.world.tell(self.name, action)
+            self._carry_out(action)
+
+    def _watch_time(self) -> None:
+        if not self.alive or self.job is None:
+            return
+        deadline = next_deadline(self.job)
+        if deadline is not None and deadline != self._deadline:
+            self._deadline = deadline
+            wait = max(deadline - self.skew - self.world.now, 1)
+            self.world.at(wait, self._time, deadline)
+
+    def _time(self, deadline: int) -> None:
+        if deadline == self._deadline and self.alive and not self.paused:
+            self._deadline = -1
+            now = Millis(self.world.now + self.skew)
+            self._now = now
+            self._step(TimePassed(now, self.world.rng.random()))
+            self._watch_time()
+        elif self.paused:
+            self._inbox.append(TimePassed(Millis(self.world.now + self.skew)))
+
+    # -- actions
+
+    def _carry_out(self, action: Action) -> None:  # noqa: C901, PLR0912 - one case for each action
+        store = self.sim.store
+        match action:
+            case actions.Trigger(barrier, targets):
+                for subtask, attempt in targets:
+                    self._tell(subtask, attempt, barrier, soft=True)
+            case actions.NotifyAborted(checkpoint, targets):
+                for subtask, attempt in targets:
+                    self._tell(subtask, attempt, Abort(checkpoint), soft=True)
+            case actions.NotifyCompleted(checkpoint, kind, targets, leaving):
+                for subtask, attempt in targets:
+                    notice = Completed(checkpoint, kind, leaving)
+                    self._tell(subtask, attempt, notice, soft=True)
+                if kind.is_synchronous:
+                    self._maybe_die()
+            case actions.SendToSubtask(_, (subtask, attempt), message):
+                self._tell(subtask, attempt, message, soft=False)
+            case actions.WriteManifest(manifest):
+                path = f"{manifest.location}/_metadata"
+                self.known.add(path)
+                store.put(path, manifest, self.epoch, self._manifest_answer(manifest.checkpoint))
+            case actions.CreateEntry(index, entry):
+                store.create_entry(index, entry, self._entry_answer(index))
+            case actions.LookForSuccessor(index):
+                store.look(index, self._look_answer(index))
+            case actions.TruncateLog(below):
+                store.truncate(below)
+            case actions.DeleteFiles(ticket, paths):
+                store.delete(paths, self._delete_answer(ticket))
+            case actions.CommitTransactions():
+                self.world.at(self.world.delay(1, 12), self._commit, action)
+            case actions.ResolveTransactions():
+                self.world.at(self.world.delay(1, 12), self._resolve, action)
+            case actions.SnapshotOperators(checkpoint, operators):
+                for operator in operators:
+                    self._snapshot_hook(checkpoint, operator)
+            case actions.PrepareLocation(checkpoint, _):
+                self._prepare_location(checkpoint)
+            case actions.Answer(request, outcome):
+                self.sim.answered(self, request, outcome)
+            case actions.EndDriver(status, fenced):
+                self.alive = False
+                for slot in self.slots.values():
+                    slot.die()
+                self.sim.ended(self, status, fenced=fenced)
+            case Launch():
+                self._launch(action)
+            case attempts.ResetSubtasks(slot, subtasks):
+                self.world.at(self._in_order(("down", slot)), self._reset, slot, subtasks)
+            case attempts.RecycleSlot(slot):
+                self.lose_slot(slot)
+            case attempts.ReportStatus(status):
+                self.status = status
+            case _:
+                pass
+
+    def _maybe_die(self) -> None:
+        """The worst moment: the stop is decided and not yet carried out."""
+        if self is self.sim.current and self.world.chance(
+            self.sim.scenario.chances.death_while_stopping
+        ):
+            self.world.saw("fault: driver dies while stopping")
+            self.world.at(self.world.delay(0, 15), self.sim.kill_driver, self)
+
+    def _launch(self, launch: Launch) -> None:
+        restored = CheckpointId(0)
+        if isinstance(launch.restore, actions.RestoreManifest):
+            restored = launch.restore.manifest.checkpoint
+            self.sim.check_restore(self, launch.restore.manifest)
+        by_slot: dict[SlotId, list[tuple[SubtaskId, object]]] = {}
+        for subtask, slot, inheritance in launch.placements:
+            by_slot.setdefault(slot, []).append((subtask, inheritance))
+        for slot, placed in by_slot.items():
+            wait = self._in_order(("down", slot))
+            self.world.at(wait, self._launched, slot, launch.attempt, restored, tuple(placed))
+
+    def _launched(
+        self, slot: SlotId, attempt: AttemptId, restored: CheckpointId, placed: tuple[object, ...]
+    ) -> None:
+        if slot in self.slots:
+            self.slots[slot].launch(attempt, restored, placed)  # type: ignore[arg-type]
+
+    def _reset(self, slot: SlotId, subtasks: tuple[SubtaskId, ...]) -> None:
+        if slot in self.slots:
+            self.slots[slot].reset(subtasks)
+
+    def _manifest_answer(self, checkpoint: CheckpointId) -> Callable[[str], None]:
+        def answered(outcome: str) -> None:
+            if outcome == OK:
+                self.handle(events.ManifestWritten(checkpoint))
+            elif outcome == UNKNOWN:
+                self.handle(events.ManifestInDoubt(checkpoint))
+            else:
+                self.handle(events.ManifestNotWritten(checkpoint, "storage failed"))
+
+        return answered
+
+    def _entry_answer(self, index: int) -> Callable[[str], None]:
+        def answered(outcome: str) -> None:
+            if outcome == OK:
+                self.handle(events.EntryCreated(index))
+            elif outcome == "taken":
+                self.handle(events.EntryTaken(index))
+            elif outcome == UNKNOWN:
+                self.handle(events.EntryInDoubt(index))
+            else:
+                self.handle(events.EntryNotCreated(index, "storage failed"))
+
+        return answered
+
+    def _look_answer(self, index: int) -> Callable[[str], None]:
+        def answered(outcome: str) -> None:
+            if outcome == "taken":
+                self.handle(events.EntryTaken(index))
+            elif outcome == "free":
+                self.handle(events.NoSuccessorSeen(index))
+            else:
+                self.handle(events.SuccessorUnknown(index))
+
+        return answered
+
+    def _delete_answer(self, ticket: int) -> Callable[[str], None]:
+        def answered(outcome: str) -> None:
+            done = events.FilesDeleted if outcome == OK else events.FilesNotDeleted
+            self.handle(done(ticket))
+
+        return answered
+
+    def _commit(self, action: actions.CommitTransactions) -> None:
+        """The external system may act and fall silent, or not act at all."""
+        commit = action.commit
+        if self.world.chance(self.sim.scenario.chances.commit_lost):
+            self.world.saw("fault: commit without an answer")
+            if self.world.rng.random() < 0.5:
+                self.sim.external.commit(commit)
+            self.handle(events.CommitInDoubt(commit.sink, commit.sequence))
+            return
+        self.sim.external.commit(commit)
+        self.handle(events.CommitConfirmed(commit.sink, commit.sequence))
+
+    def _resolve(self, action: actions.ResolveTransactions) -> None:
+        if self.world.chance(self.sim.scenario.chances.commit_lost):
+            self.handle(events.TransactionsUnresolved(action.ticket))
+            return
+        owner = (int(self.epoch), int(action.attempt))
+        self.sim.external.resolve(action.subtasks, owner, action.keep)
+        self.handle(events.TransactionsResolved(action.ticket))
+
+    def _snapshot_hook(self, checkpoint: CheckpointId, operator: OperatorId) -> None:
+        wait = self.world.delay(1, self.sim.scenario.hook_delay)
+        if self.world.chance(self.sim.scenario.chances.hook_failure):
+            self.world.saw("fault: hook fails")
+            failed = events.OperatorNotSnapshotted(checkpoint, operator, "the hook raised")
+            self.world.at(wait, self.handle, failed)
+            return
+        done = events.OperatorSnapshotted(checkpoint, operator, f"hook at {checkpoint}")
+        self.world.at(wait, self.handle, done)
+
+    def _prepare_location(self, checkpoint: CheckpointId) -> None:
+        wait = self.world.delay(1, 8)
+        if self.world.chance(self.sim.scenario.chances.store_fails * 4):
+            refused = events.LocationNotPrepared(checkpoint, "storage failed")
+            self.world.at(wait, self.handle, refused)
+            return
+        self.world.at(wait, self.handle, events.LocationPrepared(checkpoint))
+
+
+__all__ = ["DIRECTORY", "Driver", "Scenario", "SplitWanted"]

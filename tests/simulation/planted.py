@@ -1,0 +1,2 @@
+"""stub"""
+def run_planted() -> bool: return False

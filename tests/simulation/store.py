@@ -1,0 +1,140 @@
+"""A simulated object store: slow, failing, forgetful, and sometimes silent about what it did.
+
+Reads of a single object are consistent, as object stores promise; listings may be stale. A write
+may succeed, surely fail, leave a damaged object behind, or stay without an answer after it
+happened. Deleting checks with the oracle first: no file that somebody refers to may go.
+"""
+
+from collections.abc import Callable
+
+from simulation.scenario import Chances
+from simulation.world import World
+from weir.core.journal import Entry, readable, to_probe
+from weir.core.retention import StoredFile
+from weir.core.ids import Epoch
+
+OK, FAILED, UNKNOWN = "ok", "failed", "unknown"
+
+
+class Damage:
+    """What a partial write leaves."""
+
+
+class Store:
+    """Files and the job's log."""
+
+    def __init__(self, world: World, chances: Chances) -> None:
+        self.world = world
+        self.chances = chances
+        self.files: dict[str, object] = {}
+        self.epochs: dict[str, Epoch] = {}
+        self.log: dict[int, Entry] = {}
+        self.protected: Callable[[str], bool] = lambda _: False
+
+    def put(self, path: str, value: object, epoch: Epoch, done: Callable[[str], None]) -> None:
+        self.world.at(self._latency(), self._put, path, value, epoch, done)
+
+    def _put(self, path: str, value: object, epoch: Epoch, done: Callable[[str], None]) -> None:
+        outcome = self._outcome()
+        if outcome == "partial":
+            self._write(path, Damage(), epoch)
+            done(FAILED)
+            return
+        if outcome in (OK, "unknown, done"):
+            self._write(path, value, epoch)
+        done(outcome.split(",", maxsplit=1)[0])
+
+    def _write(self, path: str, value: object, epoch: Epoch) -> None:
+        present = self.files.get(path)
+        if present is not None and not isinstance(present, Damage) and present != value:
+            self.world.violated(f"{path} was written twice with different content")
+        self.files[path] = value
+        self.epochs[path] = epoch
+
+    def create_entry(self, index: int, entry: Entry, done: Callable[[str], None]) -> None:
+        """Exclusive; ours found there is success, another's or a lost predecessor is 'taken'."""
+        self.world.at(self._latency(), self._create_entry, index, entry, done)
+
+    def _create_entry(self, index: int, entry: Entry, done: Callable[[str], None]) -> None:
+        outcome = self._outcome()
+        if outcome in ("partial", FAILED):
+            done(FAILED)
+            return
+        if outcome == "unknown, not done":
+            done(UNKNOWN)
+            return
+        found = self.log.setdefault(index, entry)
+        is_fenced = found != entry or (index and index - 1 not in self.log)
+        answer = "taken" if is_fenced else OK
+        done(UNKNOWN if outcome == "unknown, done" else answer)
+
+    def look(self, index: int, done: Callable[[str], None]) -> None:
+        """Whether an entry of this number exists."""
+        self.world.at(self._latency(), self._look, index, done)
+
+    def _look(self, index: int, done: Callable[[str], None]) -> None:
+        if self._outcome() != OK:
+            done(UNKNOWN)
+        else:
+            done("taken" if index in self.log else "free")
+
+    def truncate(self, below: int) -> None:
+        for index in sorted(self.log):
+            if index < below:
+                del self.log[index]
+
+    def read_log(self) -> tuple[tuple[int, Entry], ...]:
+        """To the end: a stale listing is only a hint, single entries are read and found."""
+        found = dict(self.log)
+        if self.world.chance(self.chances.stale_listing):
+            self.world.saw("fault: stale listing")
+            found = {k: e for k, e in self.log.items() if self.world.rng.random() < 0.5}
+        absent: frozenset[int] = frozenset()
+        while (index := to_probe(found, absent)) is not None:
+            if index in self.log:
+                found[index] = self.log[index]
+            else:
+                absent |= {index}
+        return readable(found)
+
+    def epoch(self) -> Epoch:
+        """Of the driver that reigns by the log."""
+        return max((entry.epoch for entry in self.log.values()), default=Epoch(0))
+
+    def delete(self, paths: tuple[str, ...], done: Callable[[str], None]) -> None:
+        self.world.at(self._latency(), self._delete, paths, done)
+
+    def _delete(self, paths: tuple[str, ...], done: Callable[[str], None]) -> None:
+        """In order, so that an interrupted deletion still has its manifest."""
+        outcome = self._outcome()
+        reach = len(paths)
+        if outcome != OK:
+            reach = self.world.rng.randint(0, len(paths))
+        for path in paths[:reach]:
+            if self.protected(path):
+                self.world.violated(f"{path} was deleted while something refers to it")
+            self.files.pop(path, None)
+            self.epochs.pop(path, None)
+        done(OK if outcome == OK else FAILED)
+
+    def stored(self) -> tuple[StoredFile, ...]:
+        return tuple(StoredFile(path, self.epochs[path]) for path in sorted(self.files))
+
+    def _latency(self) -> int:
+        if self.world.chance(self.chances.store_slow):
+            self.world.saw("fault: slow storage")
+            return self.world.delay(60, 400)
+        return self.world.delay(1, 8)
+
+    def _outcome(self) -> str:
+        world, chances = self.world, self.chances
+        if world.chance(chances.store_fails):
+            world.saw("fault: storage fails")
+            return FAILED
+        if world.chance(chances.store_unknown):
+            world.saw("fault: storage does not answer")
+            return world.rng.choice(("unknown, done", "unknown, not done"))
+        if world.chance(chances.store_partial):
+            world.saw("fault: partial write")
+            return "partial"
+        return OK

@@ -1,0 +1,77 @@
+"""Holds simulated time: a heap of things to happen, one seeded source of chance, and a record.
+
+Everything in a simulated job happens in one thread, at a moment drawn from the schedule's seed, so
+the same seed is the same history to the letter. Nothing here knows what a job is.
+"""
+
+import heapq
+import random
+import zlib
+from collections import Counter, deque
+from collections.abc import Callable
+
+from weir.core.ids import Millis, SubtaskId
+
+
+class Violation(AssertionError):
+    """The job broke a promise."""
+
+
+class World:
+    """Time, chance and memory of one schedule."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.now = 0
+        self.seen: Counter[str] = Counter()
+        self.events = 0
+        self.digest = 0
+        self.calm = False
+        """No more faults: what was broken must now heal."""
+        self.story: deque[tuple[int, str, object]] = deque(maxlen=4000)
+        self.order_is_checked = False
+        self.time_is_checked = False
+        self.final: dict[int, int] = {}
+        """Rows by key, as the keyed operator counted them when its data ended."""
+        self.passed: dict[SubtaskId, int] = {}
+        """Rows that went through each map."""
+        self.rules: dict[SubtaskId, dict[tuple[int, int, str, int, int], int]] = {}
+        """How often each subtask saw each broadcast row."""
+        self._heap: list[tuple[int, int, Callable[..., None], tuple[object, ...]]] = []
+        self._order = 0
+
+    def at(self, delay: int, act: Callable[..., None], *args: object) -> None:
+        self._order += 1
+        heapq.heappush(self._heap, (self.now + delay, self._order, act, args))
+
+    def step(self) -> bool:
+        """Let the next thing happen; False when nothing is left."""
+        if not self._heap:
+            return False
+        due, order, act, args = heapq.heappop(self._heap)
+        self.now = max(self.now, due)
+        self.events += 1
+        self.digest = zlib.crc32(f"{due} {order} {act.__name__}".encode(), self.digest)
+        act(*args)
+        return True
+
+    @property
+    def millis(self) -> Millis:
+        return Millis(self.now)
+
+    def chance(self, probability: float) -> bool:
+        """Whether a fault strikes; never once the world is calm."""
+        return not self.calm and self.rng.random() < probability
+
+    def delay(self, low: int, high: int) -> int:
+        return self.rng.randint(low, high)
+
+    def saw(self, what: str) -> None:
+        self.seen[what] += 1
+
+    def tell(self, who: str, what: object) -> None:
+        self.story.append((self.now, who, what))
+
+    def violated(self, what: str) -> None:
+        self.tell("oracle", f"VIOLATION {what}")
+        raise Violation(what)

@@ -1,0 +1,410 @@
+"""What a starting driver restores from, on the facts that it read, and what it refuses."""
+
+from dataclasses import replace
+
+import pytest
+
+from coordinated_job import (
+    CHECKPOINT,
+    DIRECTORY,
+    DRAIN,
+    SAVEPOINT,
+    STOP,
+    SUM,
+    SUM_0,
+    TOPOLOGY,
+    Files,
+    a_manifest,
+    a_snapshot,
+)
+from weir.core.ids import NO_CHECKPOINT, ChannelId, EdgeId, OperatorId, SubtaskId
+from weir.core.journal import CheckpointLogged, EpochTaken, IdsReserved, JobClosed
+from weir.core.lifecycle import JobStatus
+from weir.core.recovery import (
+    Damaged,
+    Facts,
+    Refuse,
+    ReplayCommit,
+    RestoreFrom,
+    StartFresh,
+    Wish,
+    closed_as,
+    resolve,
+)
+from weir.core.snapshots import InFlightHandle, Side, StateFile
+from weir.core.topology import Edge, EdgeKind, Operator, Topology
+
+OLD, NEW = "submission-1", "submission-2"
+FOREIGN = "store/elsewhere/savepoint-9/_metadata"
+
+
+def epoch(deployment=OLD, *, goes_on=True, restoring="", claims=False):
+    return EpochTaken(1, "driver-a", deployment, goes_on, restoring, claims, ids_until=17)
+
+
+def logged(checkpoint, kind=CHECKPOINT):
+    return CheckpointLogged(1, "driver-a", checkpoint, kind, path(checkpoint), ids_until=33)
+
+
+def closed(status=JobStatus.STOPPED):
+    return JobClosed(1, "driver-a", status, ids_until=33)
+
+
+def path(checkpoint):
+    return f"{DIRECTORY}/chk-{checkpoint}/_metadata"
+
+
+def read(*entries, manifests=(), damaged=()):
+    """Facts: entries from number 0 on; every checkpoint in the log has a sound manifest."""
+    found = {e.manifest: a_manifest(e.checkpoint, e.kind) for e in entries if _is_completion(e)}
+    found |= dict(manifests)
+    found |= {place: Damaged("its checksum is wrong") for place in damaged}
+    return Facts(tuple(enumerate(entries)), found)
+
+
+def _is_completion(entry):
+    return isinstance(entry, CheckpointLogged)
+
+
+def resolved(facts, wish=None, topology=TOPOLOGY):
+    return resolve(facts, wish or Wish(OLD), topology)
+
+
+# Where to go on
+
+
+def test_a_job_that_never_ran_starts_fresh():
+    """C15: No checkpoint found during restore."""
+    assert resolved(read()) == StartFresh()
+
+
+def test_a_driver_that_died_before_its_first_checkpoint_is_followed_by_a_fresh_start():
+    """C15: the log is there and holds no completion."""
+    assert resolved(read(epoch())) == StartFresh()
+
+
+def test_the_newest_completed_checkpoint_is_restored():
+    """C15: restore takes the newest completed checkpoint."""
+    resolution = resolved(read(epoch(), logged(3), logged(5)))
+
+    assert resolution.manifest == a_manifest(5)
+    assert resolution.path == path(5)
+    assert resolution.goes_on
+
+
+def test_the_checkpoints_before_it_are_still_owned():
+    """C12: they are deleted when newer ones subsume them, also by a later driver."""
+    resolution = resolved(read(epoch(), logged(3), logged(5)))
+
+    assert resolution.owned == ((1, a_manifest(3)), (2, a_manifest(5)))
+
+
+def test_a_checkpoint_that_was_subsumed_and_deleted_is_not_owned_any_more():
+    """C12: its manifest is gone, and that is as it should be."""
+    facts = read(epoch(), logged(3), logged(5))
+    gone = {place: m for place, m in facts.manifests.items() if place != path(3)}
+
+    assert resolved(Facts(facts.entries, gone)).owned == ((2, a_manifest(5)),)
+
+
+def test_a_reservation_of_ids_is_no_checkpoint():
+    """C19: entries that reserve ids stand between completions."""
+    facts = read(epoch(), logged(3), IdsReserved(1, "driver-a", 40))
+
+    assert resolved(facts).manifest == a_manifest(3)
+
+
+def test_a_plain_savepoint_is_passed_over():
+    """R5: it committed nothing, so going back to it would lose what was committed since."""
+    resolution = resolved(read(epoch(), logged(3), logged(4, SAVEPOINT)))
+
+    assert resolution.manifest == a_manifest(3)
+    assert resolution.owned == ((1, a_manifest(3)),)
+
+
+def test_a_savepoint_is_never_owned_by_the_job_that_took_it():
+    """C12: savepoints are never deleted by the job."""
+    facts = read(epoch(), logged(3), logged(4, STOP), closed(), epoch(NEW))
+
+    assert resolved(facts, Wish(NEW)).owned == ((1, a_manifest(3)),)
+
+
+def test_a_new_beginning_starts_a_new_line():
+    """K6: what was completed before a redeployment from a chosen point is no restore point."""
+    facts = read(epoch(), logged(3), epoch(NEW, goes_on=False), logged(7))
+
+    assert resolved(facts, Wish(NEW)).owned == ((3, a_manifest(7)),)
+
+
+def test_a_fresh_beginning_is_not_tempted_by_what_lies_before_it():
+    """K4: a driver that restarts goes on as its submission began."""
+    assert resolved(read(epoch(), logged(3), epoch(NEW, goes_on=False)), Wish(NEW)) == StartFresh()
+
+
+# By path
+
+
+def test_a_retained_checkpoint_is_restored_by_its_path():
+    """C13: a retained checkpoint can be restored from by path, like a savepoint."""
+    facts = read(manifests=[(FOREIGN, a_manifest(9))])
+
+    resolution = resolved(facts, Wish(NEW, path=FOREIGN))
+
+    assert isinstance(resolution, RestoreFrom)
+    assert resolution.manifest == a_manifest(9)
+    assert resolution.path == FOREIGN
+    assert not resolution.goes_on
+
+
+def test_a_path_goes_before_what_the_log_offers():
+    """C13: redeploy from a chosen snapshot."""
+    facts = read(epoch(), logged(3), manifests=[(FOREIGN, a_manifest(9))])
+
+    assert resolved(facts, Wish(NEW, path=FOREIGN)).manifest == a_manifest(9)
+
+
+def test_a_restarted_driver_goes_on_and_does_not_begin_again_from_the_path():
+    """C13: the path says where the submission began, not where it is."""
+    facts = read(
+        epoch(goes_on=False, restoring=FOREIGN),
+        logged(11),
+        manifests=[(FOREIGN, a_manifest(9))],
+    )
+
+    assert resolved(facts, Wish(OLD, path=FOREIGN)).manifest == a_manifest(11)
+
+
+def test_a_driver_that_died_before_its_own_first_checkpoint_begins_where_its_submission_began():
+    """C16: also without being told the path again, and it owns no more than it did."""
+    facts = read(epoch(goes_on=False, restoring=FOREIGN), manifests=[(FOREIGN, a_manifest(9))])
+
+    resolution = resolved(facts)
+
+    assert resolution.manifest == a_manifest(9)
+    assert resolution.owned == ()
+
+
+def test_a_path_without_a_manifest_is_refused():
+    """S8: with its path, and what is there instead."""
+    refusal = resolved(read(epoch(), logged(3)), Wish(NEW, path=FOREIGN))
+
+    assert isinstance(refusal, Refuse)
+    assert refusal.subject == f"manifest {FOREIGN}"
+    assert refusal.reason == "it cannot be read: it was not found"
+    assert path(3) in refusal.remedy
+
+
+# Claim modes
+
+
+def test_without_a_claim_what_is_restored_is_not_owned():
+    """C16: NO_CLAIM, the default: never touched."""
+    facts = read(manifests=[(FOREIGN, a_manifest(9, SAVEPOINT))])
+
+    assert resolved(facts, Wish(NEW, path=FOREIGN)).owned == ()
+
+
+def test_with_a_claim_it_is_owned_under_the_number_of_the_epoch_that_claims_it():
+    """C16: CLAIM: we own and later delete it."""
+    facts = read(epoch(), logged(3), manifests=[(FOREIGN, a_manifest(9, SAVEPOINT))])
+
+    resolution = resolved(facts, Wish(NEW, path=FOREIGN, claims=True))
+
+    assert resolution.owned == ((2, a_manifest(9, SAVEPOINT)),)
+
+
+def test_a_claim_outlives_the_driver_that_made_it():
+    """C16: else nobody would ever delete it."""
+    facts = read(
+        epoch(goes_on=False, restoring=FOREIGN, claims=True),
+        logged(11),
+        manifests=[(FOREIGN, a_manifest(9))],
+    )
+
+    assert resolved(facts).owned == ((0, a_manifest(9)), (1, a_manifest(11)))
+
+
+# After a stop
+
+
+@pytest.mark.parametrize("kind", [STOP, DRAIN])
+def test_a_driver_that_died_between_savepoint_and_end_only_has_commits_to_repeat(kind):
+    """R5 C11: the job has stopped; to run it again would be wrong."""
+    resolution = resolved(read(epoch(), logged(3), logged(4, kind)))
+
+    assert resolution == ReplayCommit(a_manifest(4, kind), path(4), ((1, a_manifest(3)),))
+
+
+def test_a_new_submission_goes_on_from_the_savepoint_that_the_last_one_stopped_with():
+    """K4: also when the last driver did not get to the end."""
+    resolution = resolved(read(epoch(), logged(3), logged(4, STOP)), Wish(NEW))
+
+    assert isinstance(resolution, RestoreFrom)
+    assert resolution.manifest == a_manifest(4, STOP)
+
+
+def test_a_submission_that_has_ended_is_known_to_have_ended():
+    """R1: a driver that is started once more finds no work."""
+    entries = read(epoch(), logged(4, STOP), closed()).entries
+
+    assert closed_as(entries, OLD) is JobStatus.STOPPED
+    assert closed_as(entries, NEW) is None
+    assert closed_as(entries[:-1], OLD) is None
+    assert closed_as((), OLD) is None
+
+
+# Too old, or damaged
+
+
+def test_a_log_without_a_checkpoint_is_refused_when_one_was_required():
+    """K4: never degrades to stateless."""
+    refusal = resolved(read(), Wish(NEW, at_least=4))
+
+    assert isinstance(refusal, Refuse)
+    assert "checkpoint 4 or a newer one was required" in refusal.reason
+
+
+@pytest.mark.parametrize(("at_least", "is_refused"), [(4, True), (3, False)])
+def test_a_checkpoint_older_than_required_is_refused(at_least, is_refused):
+    """K4: the operator passes the lowest acceptable checkpoint id."""
+    resolution = resolved(read(epoch(), logged(3)), Wish(NEW, at_least=at_least))
+
+    assert isinstance(resolution, Refuse) == is_refused
+
+
+def test_a_damaged_manifest_is_refused_with_its_path_and_the_one_before_it_is_offered():
+    """C18 S8: never silently the one before it, for output would repeat."""
+    refusal = resolved(read(epoch(), logged(3), logged(5), damaged=[path(5)]))
+
+    assert isinstance(refusal, Refuse)
+    assert refusal.subject == f"manifest {path(5)}"
+    assert refusal.reason == "it cannot be read: its checksum is wrong"
+    assert path(3) in refusal.remedy
+
+
+# Strict and lenient
+
+GONE = SubtaskId(OperatorId("gone"), 0)
+
+
+def with_state_of(subtask, kind=CHECKPOINT):
+    manifest = a_manifest(9, kind)
+    return replace(manifest, snapshots=(*manifest.snapshots, a_snapshot(9, subtask)))
+
+
+def by_path(manifest, topology=TOPOLOGY, **wishes):
+    facts = read(manifests=[(FOREIGN, manifest)])
+    return resolved(facts, Wish(NEW, path=FOREIGN, **wishes), topology)
+
+
+def test_unknown_operator_state_in_a_savepoint_is_refused_by_uid():
+    """C15: restoring a savepoint is strict."""
+    refusal = by_path(with_state_of(GONE, SAVEPOINT))
+
+    assert isinstance(refusal, Refuse)
+    assert refusal.subject == "state of operator 'gone'"
+
+
+def test_unknown_operator_state_in_a_checkpoint_of_another_graph_is_refused():
+    """C15: another graph by its hash."""
+    other = replace(with_state_of(GONE), fingerprint=((("gone", 128, False),), ()))
+
+    assert isinstance(by_path(other), Refuse)
+
+
+def test_a_checkpoint_of_the_same_graph_is_restored_leniently():
+    """C15: its hash says that nothing is missing."""
+    assert isinstance(by_path(with_state_of(GONE)), RestoreFrom)
+
+
+def test_unknown_state_may_be_given_up_on_purpose():
+    """C15: unless the user allowed non-restored state."""
+    savepoint = with_state_of(GONE, SAVEPOINT)
+
+    assert isinstance(by_path(savepoint, allow_non_restored=True), RestoreFrom)
+
+
+def test_an_unknown_operator_without_state_is_no_reason_to_refuse():
+    """C15: only state can be lost."""
+    manifest = a_manifest(9, SAVEPOINT)
+    stateless = replace(manifest, snapshots=(*manifest.snapshots, a_snapshot(9, GONE, Files())))
+
+    assert isinstance(by_path(stateless), RestoreFrom)
+
+
+def changed(**differently):
+    operators = tuple(replace(o, **differently) if o.id == SUM else o for o in TOPOLOGY.operators)
+    return Topology(operators, TOPOLOGY.edges)
+
+
+def test_another_max_parallelism_is_refused_with_both_numbers():
+    """C15 S11: max parallelism must match."""
+    refusal = by_path(a_manifest(9, SAVEPOINT), changed(max_parallelism=64))
+
+    assert isinstance(refusal, Refuse)
+    assert refusal.subject == "operator 'sum'"
+    assert "64" in refusal.reason
+    assert "128" in refusal.reason
+
+
+def test_another_parallelism_is_fine():
+    """S11: widths may change, key groups may not."""
+    assert isinstance(by_path(a_manifest(9, SAVEPOINT), changed(parallelism=5)), RestoreFrom)
+
+
+# In-flight data
+
+
+def with_rows_in_flight(edge):
+    manifest = a_manifest(9)
+    caught = InFlightHandle(ChannelId(EdgeId(edge), 0, 0), Side.INPUT, StateFile("rows", 5))
+    holder = replace(a_snapshot(9, SUM_0), in_flight=(caught,))
+    others = tuple(s for s in manifest.snapshots if s.subtask != SUM_0)
+    return replace(manifest, snapshots=(*others, holder))
+
+
+def rerouted(kind):
+    edges = tuple(replace(e, kind=kind) if e.id == "rows" else e for e in TOPOLOGY.edges)
+    return Topology(TOPOLOGY.operators, edges)
+
+
+def test_in_flight_data_of_an_edge_that_changed_is_refused():
+    """C15: its rows were meant for other receivers."""
+    refusal = by_path(with_rows_in_flight("rows"), rerouted(EdgeKind.BROADCAST))
+
+    assert isinstance(refusal, Refuse)
+    assert refusal.subject == "in-flight data of edge 'rows'"
+
+
+def test_in_flight_data_of_an_edge_that_is_gone_is_refused():
+    """C15: nobody would process its rows."""
+    gone = Topology((*TOPOLOGY.operators, Operator(OperatorId("new"), 1)), TOPOLOGY.edges[1:])
+
+    assert isinstance(by_path(with_rows_in_flight("rows"), gone), Refuse)
+
+
+def test_an_edge_without_in_flight_data_may_change():
+    """C15: a quiet edge holds nothing that could get lost."""
+    changed_edges = (
+        TOPOLOGY.edges[0],
+        Edge(EdgeId("sums"), SUM, OperatorId("write"), EdgeKind.REBALANCE),
+    )
+    topology = Topology(TOPOLOGY.operators, changed_edges)
+
+    assert isinstance(by_path(with_rows_in_flight("rows"), topology), RestoreFrom)
+
+
+def test_one_named_checkpoint_is_restored_without_its_in_flight_data():
+    """C15: an option; that edge may have changed."""
+    resolution = by_path(
+        with_rows_in_flight("rows"), rerouted(EdgeKind.BROADCAST), without_in_flight_of=9
+    )
+
+    assert isinstance(resolution, RestoreFrom)
+    assert resolution.without_in_flight
+
+
+@pytest.mark.parametrize("named", [NO_CHECKPOINT, 8])
+def test_the_option_holds_for_the_checkpoint_that_it_names_and_no_other(named):
+    """C15: else a later restart would drop rows that nobody meant to drop."""
+    assert not by_path(with_rows_in_flight("rows"), without_in_flight_of=named).without_in_flight
