@@ -56,8 +56,8 @@ class External:
         opened.rows.append(row)
 
     def pre_commit(self, name: str) -> None:
-        opened = self.transactions[name]
-        if opened.status != "open":
+        opened = self.transactions.get(name)
+        if opened is None or opened.status != "open":
             raise FencedOut(name)
         opened.status = "pre-committed"
 

@@ -123,7 +123,7 @@ class Oracle:
 
     def judge(self, sim: "Simulation") -> None:
         self._judge_output()
-        self._judge_state()
+        self._judge_state(sim)
         self._judge_log()
         self._judge_files(sim)
         dangling = self.external.dangling()
@@ -177,7 +177,7 @@ class Oracle:
     def _has_keys(self) -> bool:
         return any("keyed" in role for _, role in self.scenario.shape.roles)
 
-    def _judge_state(self) -> None:
+    def _judge_state(self, sim: "Simulation") -> None:
         by_key: Counter[int] = Counter()
         for (split, offset, _), times in self._expected().items():
             by_key[key_of(split, offset)] += times
@@ -188,13 +188,32 @@ class Oracle:
                 if wrong:
                     self.world.violated(f"key {key} ends with {found}, not {count}")
         if self._exactly_once:
-            self._judge_rules()
+            self._judge_rules(sim)
+            self._judge_passed(sim)
 
-    def _judge_rules(self) -> None:
-        for subtask, rules in self.world.rules.items():
+    def _judge_passed(self, sim: "Simulation") -> None:
+        """List state that was dealt out anew still adds up to every row that went through."""
+        rows = self._expected()
+        for name, role in self.scenario.shape.roles:
+            branches = [f"{a}->{b}" for a, b, _ in self.scenario.shape.edges if b == name]
+            tagged = [tag for _, _, tag in rows if any(edge in tag for edge in branches)]
+            total = len(tagged) if tagged else len(rows)
+            passed = [
+                count
+                for subtask, count in self.world.passed.items()
+                if subtask.operator == name and subtask in sim.current.topology.subtasks
+            ]
+            is_map = role in ("map", "union")
+            if is_map and self.world.passed_is_checked and sum(passed) != total:
+                self.world.violated(f"{sum(passed)} rows went through {name}, not {total}")
+
+    def _judge_rules(self, sim: "Simulation") -> None:
+        """Every subtask of the last deployment knows every rule, once."""
+        known = {s: r for s, r in self.world.rules.items() if s in sim.current.topology.subtasks}
+        for subtask, rules in known.items():
             if any(times != 1 for times in rules.values()):
                 self.world.violated(f"{subtask} saw a broadcast row more than once")
-        sizes = {len(rules) for rules in self.world.rules.values()}
+        sizes = {len(rules) for rules in known.values()}
         if len(sizes) > 1:
             self.world.violated(f"broadcast state differs between subtasks: {sorted(sizes)}")
 
@@ -212,10 +231,7 @@ class Oracle:
     def _judge_files(self, sim: "Simulation") -> None:
         """Nothing needed is gone, nothing that the last driver knew of is left over."""
         assert sim.final is not None
-        entries = readable(self.store.log)
-        kept = [p for p in self._restorable() if p in self.store.files]
-        logged = {e.manifest for _, e in entries if isinstance(e, CheckpointLogged)}
-        referenced = self._referenced(kept) | self._referenced(sorted(logged | self.borrowed))
+        referenced = self._referenced(self._restorable())
         for path in sorted(referenced):
             if path not in self.store.files:
                 self.world.violated(f"{path} is referred to and gone")

@@ -176,6 +176,8 @@ class Simulation:
 
         After a drain, rows come behind the watermark that ended all time.
         """
+        if manifest.finished:
+            self.world.passed_is_checked = False
         if manifest.kind.drains:
             self.world.time_is_checked = False
         if driver.epoch == self.store.epoch():
@@ -216,7 +218,7 @@ class Simulation:
             driver.paused = world.rng.random() < 0.6
             world.at(world.delay(5, 400), self._wake, driver)
             self.replace_driver(driver)
-        elif world.chance(chances.upgrade):
+        elif world.chance(chances.upgrade) and not driver.status.is_terminal:
             world.saw("fault: upgrade without a savepoint")
             driver.die()
             self.deploy()

@@ -208,7 +208,7 @@ class Slot:
     def _finish_again(self, hosted: Hosted) -> None:
         """It had finished before the checkpoint: say so downstream and leave."""
         self.world.saw("restored as finished")
-        self._end_of_data(hosted)
+        self._announce_end(hosted)
         hosted.task.leaving = True
         for channel in hosted.task.inboxes:
             hosted.task.aligner.ended.add(channel)
@@ -413,6 +413,10 @@ class Slot:
         if task.at_end:
             return
         hosted.operator.ended()
+        self._announce_end(hosted)
+
+    def _announce_end(self, hosted: Hosted) -> None:
+        task = hosted.task
         task.at_end = True
         self._to_all(hosted, EndOfData())
         self._say(hosted, events.EndOfDataReached(AttemptId(hosted.run[1]), task.subtask))

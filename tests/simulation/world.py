@@ -31,6 +31,8 @@ class World:
         self.story: deque[tuple[int, str, object]] = deque(maxlen=4000)
         self.order_is_checked = False
         self.time_is_checked = False
+        self.passed_is_checked = True
+        """Until a restore drops what finished subtasks had counted."""
         self.final: dict[int, int] = {}
         """Rows by key, as the keyed operator counted them when its data ended."""
         self.passed: dict[SubtaskId, int] = {}

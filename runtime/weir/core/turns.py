@@ -100,7 +100,9 @@ class Turns:
         self.mail = deque(mail for mail in self.mail if mail.subtask != subtask)
 
     def post(self, subtask: SubtaskId, message: object) -> None:
-        self.mail.append(Mail(subtask, message))
+        """Mail for a subtask that is gone reaches nobody."""
+        if subtask in self.tasks:
+            self.mail.append(Mail(subtask, message))
 
     def next(self) -> Turn:
         if self.mail:

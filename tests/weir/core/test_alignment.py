@@ -164,6 +164,15 @@ def test_an_aligned_barrier_counts_for_a_checkpoint_that_overtook():
     assert inputs.blocked == set()
 
 
+def test_a_marker_that_has_only_arrived_is_not_delivered_while_others_are_aligned():
+    """A2: the rows before it are yet to be processed."""
+    inputs = Inputs(A, B)
+    inputs.deliver(A, barrier(1))
+
+    assert inputs.arrive(B) == []
+    assert inputs.blocked == {A}
+
+
 def test_waiting_counts_from_the_moment_the_first_barrier_arrives():
     """A5: behind however much data; the barriers that follow do not extend it."""
     inputs = Inputs(A, B)
@@ -351,6 +360,7 @@ def test_an_end_during_alignment_declines_if_checkpoints_end_with_the_first_fini
     inputs.deliver(A, barrier(1))
 
     assert inputs.end(B) == [GiveUp(CheckpointId(1), INPUT_ENDED)]
+    assert inputs.end(A) == [], "no checkpoint is being aligned"
     assert inputs.blocked == set()
     assert inputs.deliver(C, barrier(1)) == []
 
@@ -422,3 +432,4 @@ def test_a_checkpoint_that_completes_ends_older_ones_that_still_wait():
     assert inputs.deliver(B, casual(2)) == [GiveUp(CheckpointId(1), SUBSUMED), aligned(casual(2))]
     assert inputs.deliver(B, casual(1)) == []
     assert inputs.cancel(1) == []
+    assert inputs.end(B) == []

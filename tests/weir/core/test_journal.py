@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weir.core.journal import IdsReserved, readable
+from weir.core.journal import IdsReserved, readable, to_probe
 
 
 def entry(ids_until=1):
@@ -46,3 +46,41 @@ def test_the_readable_part_is_unbroken_ends_at_the_newest_and_cannot_be_longer(p
 
     assert run == list(range(run[0], max(present) + 1))
     assert run[0] - 1 not in present
+
+
+# Reading beyond a listing
+
+
+def read_through(log, listed):
+    """Follow the probes from what a listing showed; the entries that were found."""
+    found, absent = {index: entry() for index in listed}, set()
+    while (index := to_probe(found, frozenset(absent))) is not None:
+        if index in log:
+            found[index] = entry()
+        else:
+            absent.add(index)
+    return [index for index, _ in readable(found)]
+
+
+def test_a_stale_listing_does_not_hide_the_end_of_the_log():
+    """C17 C18: a driver that missed the last entries would restore what is not the newest."""
+    assert read_through(range(6), listed=[0, 1, 2]) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_hole_in_a_listing_does_not_cut_the_log_in_two():
+    """C17: what a listing does not show may still be there."""
+    assert read_through(range(6), listed=[0, 1, 4]) == [0, 1, 2, 3, 4, 5]
+
+
+def test_probing_ends_where_truncation_has_been():
+    """C17: the log's beginning is wherever its oldest entry is."""
+    assert read_through(range(3, 6), listed=[4]) == [3, 4, 5]
+
+
+@given(st.integers(0, 9), st.integers(1, 9), st.data())
+def test_whatever_part_of_the_log_a_listing_shows_all_of_it_is_read(first, length, data):
+    """C17 C18: as long as it shows one entry of a truncated log."""
+    log = range(first, first + length)
+    listed = data.draw(st.sets(st.sampled_from(log), min_size=1 if first else 0))
+
+    assert read_through(log, listed) == list(log)

@@ -46,8 +46,8 @@ def logged(checkpoint, kind=CHECKPOINT):
     return CheckpointLogged(1, "driver-a", checkpoint, kind, path(checkpoint), ids_until=33)
 
 
-def closed(status=JobStatus.STOPPED):
-    return JobClosed(1, "driver-a", status, ids_until=33)
+def closed(status=JobStatus.STOPPED, *, retains=True):
+    return JobClosed(1, "driver-a", status, retains, ids_until=33)
 
 
 def path(checkpoint):
@@ -139,6 +139,20 @@ def test_a_new_beginning_starts_a_new_line():
 def test_a_fresh_beginning_is_not_tempted_by_what_lies_before_it():
     """K4: a driver that restarts goes on as its submission began."""
     assert resolved(read(epoch(), logged(3), epoch(NEW, goes_on=False)), Wish(NEW)) == StartFresh()
+
+
+def test_a_job_that_ended_and_discarded_its_checkpoints_offers_none():
+    """C12 C15: the next submission starts fresh and does not look for what was deleted."""
+    facts = read(epoch(), logged(3), closed(JobStatus.FINISHED, retains=False))
+
+    assert resolved(facts, Wish(NEW)) == StartFresh()
+
+
+def test_a_job_that_ended_and_kept_its_checkpoints_offers_them():
+    """C13: retained on cancellation, the next submission goes on from there."""
+    facts = read(epoch(), logged(3), closed(JobStatus.CANCELED))
+
+    assert resolved(facts, Wish(NEW)).manifest == a_manifest(3)
 
 
 # By path

@@ -289,8 +289,26 @@ def test_a_subtask_that_is_gone_takes_its_mail_with_it():
     turns.post(gone.subtask, "late")
     turns.post(stays.subtask, "hello")
     turns.remove(gone.subtask)
-    turns.remove(gone.subtask)
 
     assert turns.processed(turn, rest="rest of a1") == []
     assert turns.next() == Mail(stays.subtask, "hello")
     assert turns.next() == Rest()
+
+
+def test_removing_a_subtask_twice_is_removing_it_once():
+    """R4: its slot may hear of its end from both sides."""
+    turns = turns_of(a_task())
+    turns.remove(SUBTASK)
+    turns.remove(SUBTASK)
+
+    assert turns.next() == Rest()
+
+
+def test_a_subtask_that_comes_back_is_new():
+    """R4: the next attempt's source has splits to read, whatever the last one had."""
+    turns = turns_of(a_task((), (X,)))
+    turns.idle_sources.add(SUBTASK)
+    turns.remove(SUBTASK)
+    turns.add(a_task((), (X,)))
+
+    assert turns.next() == Poll(SUBTASK)

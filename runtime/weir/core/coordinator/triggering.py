@@ -169,11 +169,12 @@ def _traffic(state: Coordinator) -> Traffic:
 def _begin(state: Coordinator, request: Request) -> Step:
     if state.next_id >= state.ids_until:
         return _reserve_ids(state)
+    is_final = request.origin is Origin.END_OF_DATA
     plan = draw_up(
         state.topology,
         state.running,
         state.finished,
-        after_tasks_finish=state.policy.after_tasks_finish,
+        after_tasks_finish=state.policy.after_tasks_finish or is_final,
     )
     if isinstance(plan, Unplannable):
         return drop_requests(state, (request,), plan.reason)

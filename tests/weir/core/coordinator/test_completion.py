@@ -1,4 +1,4 @@
-"""From the last ack to completion: the manifest, the log's entry, and only then the consequences."""
+"""From the last ack to completion: manifest, log entry, and only then the consequences."""
 
 import pytest
 

@@ -1,0 +1,258 @@
+"""Says what the driver hears in one line each, as whoever has operated Flink expects to read it.
+
+It is the other half of a job's log: what was heard explains what was decided. A subtask's ack is
+among it, which is why a checkpoint's life cannot be told from the decisions alone (spec C21).
+"""
+
+from typing import assert_never
+
+from weir.core.attempt import (
+    AttemptDoomed,
+    CancelRequested,
+    JobStarted,
+    RestorePointReady,
+    SlotLost,
+    SlotRegistered,
+    StopConfirmed,
+    SubtaskFailed,
+)
+from weir.core.coordinator.events import (
+    CheckpointRequested,
+    CommitConfirmed,
+    CommitInDoubt,
+    EndOfDataReached,
+    EntryCreated,
+    EntryInDoubt,
+    EntryNotCreated,
+    EntryTaken,
+    FilesDeleted,
+    FilesNotDeleted,
+    LocationNotPrepared,
+    LocationPrepared,
+    ManifestInDoubt,
+    ManifestNotWritten,
+    ManifestWritten,
+    NoSuccessorSeen,
+    NotificationFailed,
+    OperatorNotSnapshotted,
+    OperatorSnapshotted,
+    OperatorSpoke,
+    RestartReported,
+    RestorePointWanted,
+    StatusReported,
+    SubtaskAcked,
+    SubtaskDeclined,
+    SubtaskProgressed,
+    SuccessorUnknown,
+    TransactionsResolved,
+    TransactionsUnresolved,
+)
+from weir.core.job import Event, SplitWanted
+from weir.core.lifecycle import SubtaskFinished, SubtaskRunning, TimePassed
+from weir.core.telling import Level, Line, named
+
+FromSlot = (
+    SlotRegistered
+    | SlotLost
+    | SubtaskRunning
+    | SubtaskFinished
+    | SubtaskFailed
+    | EndOfDataReached
+    | SplitWanted
+)
+FromCheckpoint = SubtaskAcked | SubtaskDeclined | SubtaskProgressed | NotificationFailed
+FromOperator = (
+    OperatorSpoke
+    | OperatorSnapshotted
+    | OperatorNotSnapshotted
+    | LocationPrepared
+    | LocationNotPrepared
+)
+FromStorage = (
+    ManifestWritten
+    | ManifestNotWritten
+    | ManifestInDoubt
+    | EntryCreated
+    | EntryTaken
+    | EntryNotCreated
+    | EntryInDoubt
+)
+FromElsewhere = (
+    NoSuccessorSeen
+    | SuccessorUnknown
+    | FilesDeleted
+    | FilesNotDeleted
+    | CommitConfirmed
+    | CommitInDoubt
+    | TransactionsResolved
+    | TransactionsUnresolved
+)
+FromPeople = JobStarted | CancelRequested | CheckpointRequested | TimePassed
+FromWithin = (
+    StatusReported
+    | RestartReported
+    | RestorePointWanted
+    | RestorePointReady
+    | AttemptDoomed
+    | StopConfirmed
+)
+
+
+def heard(event: Event, job: str) -> Line:
+    match event:
+        case SubtaskAcked() | SubtaskDeclined() | SubtaskProgressed() | NotificationFailed():
+            return _of_a_checkpoint(event, job)
+        case _ if isinstance(event, FromSlot):
+            return _from_a_slot(event, job)
+        case _ if isinstance(event, FromOperator):
+            return _from_an_operator(event)
+        case _ if isinstance(event, FromStorage):
+            return _from_storage(event)
+        case _ if isinstance(event, FromElsewhere):
+            return _from_elsewhere(event)
+        case _ if isinstance(event, FromPeople):
+            return _from_people(event, job)
+        case _:
+            return _from_within(event, job)
+
+
+def _of_a_checkpoint(event: FromCheckpoint, job: str) -> Line:
+    match event:
+        case SubtaskAcked(_, checkpoint, subtask, snapshot, timings):
+            text = (
+                f"Received acknowledge message for checkpoint {checkpoint} from task {subtask} "
+                f"of job {job} ({snapshot.bytes} bytes, startDelay={timings.start_delay_ms} ms, "
+                f"alignment={timings.alignment_ms} ms, sync={timings.sync_ms} ms, "
+                f"async={timings.async_ms} ms)."
+            )
+            return Line(Level.DEBUG, text)
+        case SubtaskDeclined(_, checkpoint, subtask, reason, cause):
+            why = f"{reason.name}: {cause}" if cause else reason.name
+            text = f"Decline checkpoint {checkpoint} by task {subtask} of job {job} ({why})."
+            return Line(Level.INFO, text)
+        case SubtaskProgressed(_, checkpoint, subtask, phase):
+            return Line(Level.DEBUG, f"Task {subtask} is {phase} at checkpoint {checkpoint}.")
+        case NotificationFailed(_, checkpoint, subtask, cause):
+            text = f"Task {subtask} failed when told of checkpoint {checkpoint}: {cause}."
+            return Line(Level.WARNING, text)
+        case _:
+            assert_never(event)
+
+
+def _from_a_slot(event: FromSlot, job: str) -> Line:
+    match event:
+        case SlotRegistered(slot, executor):
+            return Line(Level.INFO, f"Slot {slot} on {executor} registered.")
+        case SlotLost(slot):
+            return Line(Level.WARNING, f"Slot {slot} was lost.")
+        case SubtaskRunning(attempt, subtask):
+            return Line(Level.INFO, f"Task {subtask} of job {job} runs in attempt {attempt}.")
+        case SubtaskFinished(attempt, subtask):
+            text = f"Task {subtask} of job {job} has finished in attempt {attempt}."
+            return Line(Level.INFO, text)
+        case SubtaskFailed(attempt, subtask, cause):
+            text = f"Task {subtask} of job {job} failed in attempt {attempt}: {cause}."
+            return Line(Level.WARNING, text)
+        case EndOfDataReached(_, subtask):
+            return Line(Level.DEBUG, f"Task {subtask} has reached the end of its data.")
+        case SplitWanted(_, subtask):
+            return Line(Level.DEBUG, f"Task {subtask} has nothing to read.")
+        case _:
+            assert_never(event)
+
+
+def _from_an_operator(event: FromOperator) -> Line:
+    match event:
+        case OperatorSpoke(operator, subtask):
+            return Line(Level.DEBUG, f"{operator} has a message for task {subtask}.")
+        case OperatorSnapshotted(checkpoint, operator):
+            return Line(Level.DEBUG, f"{operator} gave its state for checkpoint {checkpoint}.")
+        case OperatorNotSnapshotted(checkpoint, operator, cause):
+            text = f"{operator} could not give its state for checkpoint {checkpoint}: {cause}."
+            return Line(Level.WARNING, text)
+        case LocationPrepared(checkpoint):
+            return Line(Level.DEBUG, f"The place of savepoint {checkpoint} is ready.")
+        case LocationNotPrepared(checkpoint, cause):
+            text = f"The place of savepoint {checkpoint} could not be made: {cause}."
+            return Line(Level.WARNING, text)
+        case _:
+            assert_never(event)
+
+
+def _from_storage(event: FromStorage) -> Line:
+    match event:
+        case ManifestWritten(checkpoint):
+            return Line(Level.DEBUG, f"The manifest of checkpoint {checkpoint} is durable.")
+        case ManifestNotWritten(checkpoint, cause):
+            text = f"The manifest of checkpoint {checkpoint} was not written: {cause}."
+            return Line(Level.WARNING, text)
+        case ManifestInDoubt(checkpoint):
+            text = f"Nobody knows whether the manifest of checkpoint {checkpoint} was written."
+            return Line(Level.WARNING, text)
+        case EntryCreated(index):
+            return Line(Level.DEBUG, f"Entry {index} of the log is ours.")
+        case EntryTaken(index):
+            return Line(Level.WARNING, f"Entry {index} of the log is another driver's.")
+        case EntryNotCreated(index, cause):
+            return Line(Level.WARNING, f"Entry {index} of the log was not created: {cause}.")
+        case EntryInDoubt(index):
+            text = f"Nobody knows whether entry {index} of the log was created."
+            return Line(Level.WARNING, text)
+        case _:
+            assert_never(event)
+
+
+def _from_elsewhere(event: FromElsewhere) -> Line:
+    match event:
+        case NoSuccessorSeen(index):
+            return Line(Level.DEBUG, f"Nobody has taken entry {index} of the log.")
+        case SuccessorUnknown(index):
+            return Line(Level.WARNING, f"Entry {index} of the log could not be looked up.")
+        case FilesDeleted(ticket):
+            return Line(Level.DEBUG, f"Deletion {ticket} is done.")
+        case FilesNotDeleted(ticket):
+            return Line(Level.WARNING, f"Deletion {ticket} failed.")
+        case CommitConfirmed(sink, sequence):
+            return Line(Level.DEBUG, f"{sink} has committed number {sequence}.")
+        case CommitInDoubt(sink, sequence):
+            text = f"Nobody knows whether {sink} has committed number {sequence}."
+            return Line(Level.WARNING, text)
+        case TransactionsResolved(ticket):
+            return Line(Level.DEBUG, f"Resolution {ticket} is done.")
+        case TransactionsUnresolved(ticket):
+            return Line(Level.WARNING, f"Resolution {ticket} failed.")
+        case _:
+            assert_never(event)
+
+
+def _from_people(event: FromPeople, job: str) -> Line:
+    match event:
+        case JobStarted():
+            return Line(Level.INFO, f"Job {job} may begin.")
+        case CancelRequested():
+            return Line(Level.INFO, f"Job {job} is to be canceled.")
+        case CheckpointRequested(request, kind):
+            return Line(Level.INFO, f"Request {request} asks job {job} for a {kind}.")
+        case TimePassed(now):
+            return Line(Level.DEBUG, f"It is {now} ms.")
+        case _:
+            assert_never(event)
+
+
+def _from_within(event: FromWithin, job: str) -> Line:
+    """What the parts of the driver say to each other; nobody outside ever says it."""
+    match event:
+        case StatusReported(status):
+            return Line(Level.DEBUG, f"Job {job} is {status}.")
+        case RestartReported(subtasks, _, why):
+            return Line(Level.DEBUG, f"{named(subtasks)} are going down: {why}.")
+        case RestorePointWanted(attempt, subtasks):
+            return Line(Level.DEBUG, f"Attempt {attempt} of {named(subtasks)} is about to start.")
+        case RestorePointReady(attempt):
+            return Line(Level.DEBUG, f"It is known what attempt {attempt} starts from.")
+        case AttemptDoomed(why):
+            return Line(Level.DEBUG, f"What runs now is given up: {why}.")
+        case StopConfirmed():
+            return Line(Level.DEBUG, f"The savepoint that job {job} ends with is complete.")
+        case _:
+            assert_never(event)

@@ -1,0 +1,129 @@
+"""What a starting driver writes into the log, and what it may believe once that is there."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinated_job import CHECKPOINT, DIRECTORY, STOP, a_manifest
+from weir.core.coordinator.state import Borrowed, FromNothing
+from weir.core.journal import ID_BLOCK, CheckpointLogged, EpochTaken, IdsReserved
+from weir.core.recovery import ReplayCommit, RestoreFrom, StartFresh, Wish
+from weir.core.takeover import Claim, claim, reign
+
+WISH = Wish("submission-2")
+
+
+def logged(checkpoint, epoch=1, ids_until=33):
+    return CheckpointLogged(epoch, "driver-a", checkpoint, CHECKPOINT, "m", ids_until)
+
+
+def restoring(checkpoint, *, goes_on=True, owned=()):
+    return RestoreFrom(a_manifest(checkpoint), "m", goes_on, owned)
+
+
+def claimed(*entries, resolution=None, wish=WISH):
+    numbered = tuple(enumerate(entries))
+    return claim(numbered, resolution or StartFresh(), wish, "driver-b")
+
+
+def test_the_first_driver_of_a_job_takes_the_first_entry():
+    """C17: epochs and completions are entries of one numbered log."""
+    assert claimed() == Claim(
+        index=0,
+        entry=EpochTaken(
+            epoch=1,
+            driver="driver-b",
+            deployment="submission-2",
+            goes_on=False,
+            restoring="",
+            claims=False,
+            ids_until=1 + ID_BLOCK,
+        ),
+        next_id=1,
+    )
+
+
+def test_a_takeover_consumes_the_entry_that_a_zombie_needs():
+    """C17: the one behind the end."""
+    assert claimed(logged(1), logged(2)).index == 2
+
+
+def test_every_driver_has_an_epoch_of_its_own():
+    """C17: later than all before it."""
+    assert claimed(logged(1, epoch=4), logged(2, epoch=5)).entry.epoch == 6
+
+
+def test_ids_go_on_where_the_last_epoch_s_reservation_ended():
+    """C19: also those that a zombie may still use."""
+    claim_ = claimed(logged(3), IdsReserved(1, "driver-a", 40), resolution=restoring(3))
+
+    assert claim_.next_id == 40
+    assert claim_.entry.ids_until == 40 + ID_BLOCK
+
+
+def test_ids_are_above_those_of_a_checkpoint_that_came_from_elsewhere():
+    """C19 C16: else its transactions would count as covered."""
+    assert claimed(resolution=restoring(57, goes_on=False)).next_id == 58
+
+
+@given(st.integers(1, 100), st.integers(1, 100))
+def test_no_id_is_ever_given_out_twice(reserved, restored):
+    """C19: ids never repeat within a job's directory, whatever is restored."""
+    made = claimed(logged(1, ids_until=reserved), resolution=restoring(restored))
+
+    assert made.next_id >= reserved
+    assert made.next_id > restored
+
+
+def test_the_entry_records_where_the_driver_begins():
+    """C16 C15: so that a restarted driver finds the same beginning."""
+    entry = claimed(
+        resolution=restoring(9, goes_on=False), wish=Wish("submission-2", claims=True)
+    ).entry
+
+    assert (entry.goes_on, entry.restoring, entry.claims) == (False, "m", True)
+
+
+@pytest.mark.parametrize("resolution", [restoring(3), ReplayCommit(a_manifest(4, STOP), "m", ())])
+def test_a_driver_that_goes_on_says_so(resolution):
+    """C15: the line of checkpoints is not broken by it."""
+    assert claimed(logged(3), resolution=resolution).entry.goes_on
+
+
+# What it then knows
+
+
+def begun(resolution):
+    return reign(claimed(logged(1), resolution=resolution), resolution, DIRECTORY)
+
+
+def test_a_checkpoint_that_the_job_owns_is_where_it_goes_on():
+    """C12: it is subsumed in its turn."""
+    own = a_manifest(3)
+    begins = begun(RestoreFrom(own, "m", goes_on=True, owned=((1, own),)))
+
+    assert begins.beginning == FromNothing()
+    assert begins.owned == ((1, own),)
+
+
+def test_a_checkpoint_that_the_job_does_not_own_is_borrowed():
+    """C16: never touched."""
+    begins = begun(restoring(3))
+
+    assert begins.beginning == Borrowed(a_manifest(3))
+    assert begins.owned == ()
+
+
+def test_a_job_that_starts_fresh_borrows_nothing():
+    """C15: and owns nothing."""
+    begins = begun(StartFresh())
+
+    assert (begins.beginning, begins.owned) == (FromNothing(), ())
+
+
+def test_a_reign_begins_with_what_its_entry_says():
+    """C17 C19: epoch, number and ids are those that are in the log."""
+    begins = begun(restoring(3))
+
+    assert (begins.epoch, begins.index, begins.next_id) == (2, 1, 33)
+    assert begins.ids_until == 33 + ID_BLOCK
