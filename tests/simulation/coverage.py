@@ -10,7 +10,7 @@ from itertools import pairwise
 from simulation.world import World
 from weir.core.coordinator import actions, events
 from weir.core.coordinator.completing import Fate, fate
-from weir.core.coordinator.state import Coordinator, Pending
+from weir.core.coordinator.state import Collecting, Coordinator, Pending
 from weir.core.ids import CheckpointId
 from weir.core.job import Action, Event, Job
 from weir.core.reasons import Reason
@@ -117,6 +117,9 @@ def watch_step(
             pass
     if old.pending is not new.pending:
         _watch_pending(world, old, new, said)
+    for action in said:
+        _check_report(world, old, action, new)
+    _check_pause(world, old, new)
     if len(new.held) > len(old.held):
         world.saw("a split was held back")
     if new.ids_until > old.ids_until and new.completed == old.completed:
@@ -147,6 +150,35 @@ def _watch_way(world: World, start: str, end: str) -> None:
     """One step may pass several stages."""
     for a, b in pairwise(STAGES[STAGES.index(start) : STAGES.index(end) + 1]):
         world.saw(f"checkpoint: {a} -> {b}")
+
+
+def _check_report(world: World, old: Coordinator, action: Action, new: Coordinator) -> None:
+    """What is reported keeps the small promises that no output would betray."""
+    match action:
+        case actions.ReportCompleted(manifest=manifest) if manifest.kind.is_savepoint:
+            world.completed_at[new.epoch] = new.now
+            if any(snapshot.in_flight for snapshot in manifest.snapshots):
+                world.violated(f"savepoint {manifest.checkpoint} is not aligned")
+        case actions.ReportAborted(checkpoint=checkpoint, message=message):
+            was = old.find(checkpoint)
+            if isinstance(was, Collecting) and "slowest subtask" not in message:
+                world.violated(f"nobody is named for the end of checkpoint {checkpoint}")
+        case actions.ReportCompleted():
+            world.completed_at[new.epoch] = new.now
+        case _:
+            pass
+
+
+def _check_pause(world: World, old: Coordinator, new: Coordinator) -> None:
+    """A periodic checkpoint begins no sooner than the pause allows."""
+    if old.pending is new.pending or new.epoch not in world.completed_at:
+        return
+    passed = new.now - world.completed_at[new.epoch]
+    for pending in new.pending:
+        ticket = pending.ticket
+        is_new = ticket.checkpoint >= old.next_id
+        if is_new and ticket.request.is_periodic and passed < new.policy.min_pause_ms:
+            world.violated(f"checkpoint {ticket.checkpoint} began {passed} ms after another")
 
 
 def _by_id(pending: tuple[Pending, ...]) -> dict[CheckpointId, Pending]:

@@ -247,8 +247,9 @@ class Driver:
 
     def _carry_out_all(self, said: tuple[Action, ...]) -> None:
         for action in said:
-            self.world.tell(self.name, action)
-            self._carry_out(action)
+            if self.alive:
+                self.world.tell(self.name, action)
+                self._carry_out(action)
 
     def _watch_time(self) -> None:
         if not self.alive or self.job is None:

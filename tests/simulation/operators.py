@@ -129,6 +129,10 @@ class Operator:
     def process(self, row: Input) -> list[Input]:
         return [row]
 
+    def flush(self) -> list[Input]:
+        """What is buffered and in no state: it must leave before any barrier does."""
+        return []
+
     def completed(self, checkpoint: CheckpointId) -> None:
         del checkpoint
 
@@ -213,7 +217,7 @@ class Source(Operator):
 
 
 class Map(Operator):
-    """Passes rows on and counts them, in list state."""
+    """Passes rows on, some of them a little later, and counts them in list state."""
 
     redistribution = Redistribution.SPLIT
 
@@ -221,10 +225,16 @@ class Map(Operator):
         super().__init__(world, topology, subtask)
         self.name = name
         self.counts: dict[str, int] = {}
+        self.buffer: list[Input] = []
 
     def process(self, row: Input) -> list[Input]:
         self.counts[self.name] = self.counts.get(self.name, 0) + 1
-        return [row]
+        self.buffer.append(row)
+        return [] if self.world.rng.random() < 0.3 else self.flush()
+
+    def flush(self) -> list[Input]:
+        rows, self.buffer = self.buffer, []
+        return rows
 
     def capture(self, checkpoint: CheckpointId) -> Captured:
         del checkpoint

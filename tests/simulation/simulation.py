@@ -158,8 +158,12 @@ class Simulation:
             self._fork(driver, outcome)
 
     def _fork(self, driver: Driver, outcome: actions.Granted) -> None:
-        """Sometimes a plain savepoint is what the next deployment starts from."""
-        if not self.world.chance(0.3) or self.oracle.commits_after(outcome.checkpoint):
+        """Sometimes a plain savepoint is what the next deployment starts from.
+
+        Its transactions are committed by that deployment, so nothing may have ended them before.
+        """
+        is_exact = not self.oracle.commits_after(outcome.checkpoint)
+        if not is_exact or driver.status.is_terminal or not self.world.chance(0.3):
             return
         self.world.saw("restored from a plain savepoint")
         driver.die()

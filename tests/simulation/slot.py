@@ -29,7 +29,7 @@ from simulation.uploads import Uploads
 from simulation.world import World
 from weir.core import attempt as attempts
 from weir.core.alignment import Aligner, Tracker
-from weir.core.barriers import Barrier, EndOfData, EndOfInput, Watermark
+from weir.core.barriers import Barrier, CancelMarker, EndOfData, EndOfInput, Watermark
 from weir.core.channels import Inbox, Outbox
 from weir.core.coordinator import events
 from weir.core.enumerator import AssignSplit, NoMoreSplits
@@ -87,6 +87,8 @@ class Hosted:
     task: Task
     operator: Operator
     ready: bool = False
+    stopped: bool = False
+    """Behind the barrier of a savepoint that ends the job."""
     uploads: Uploads = field(init=False)
 
 
@@ -288,7 +290,10 @@ class Slot:
         self._awake = False
         if not self.alive or self.standing:
             return
+        waiting = self._waiting_control()
         turn = self.turns.next()
+        if waiting and not isinstance(turn, Mail | Reach):
+            self.world.violated(f"{waiting} has to wait for {turn}")
         if isinstance(turn, Rest):
             return
         hosted = self.hosted[turn.subtask]
@@ -297,6 +302,15 @@ class Slot:
         except (UserCodeError, FencedOut):
             self._fail(hosted, attempts.FailureCause.USER_CODE)
         self.wake()
+
+    def _waiting_control(self) -> str:
+        """A barrier or cancel marker that could be handled at once: nothing is preferred to it."""
+        for task in self.turns.tasks.values():
+            for channel, inbox in task.inboxes.items():
+                head = inbox.queue[0] if inbox.queue else None
+                if isinstance(head, Barrier | CancelMarker) and channel not in task.aligner.blocked:
+                    return f"{head} on {channel}"
+        return ""
 
     def _take(self, hosted: Hosted, turn: Turn) -> None:
         task, now = hosted.task, self.world.millis
@@ -373,6 +387,8 @@ class Slot:
     def _poll(self, hosted: Hosted) -> None:
         source, task = hosted.operator, hosted.task
         assert isinstance(source, Source)
+        if hosted.stopped:
+            self.world.violated(f"{task.subtask} reads on behind its last savepoint")
         if source.current is None:
             self.turns.idle_sources.add(task.subtask)
             if source.no_more:
@@ -406,12 +422,14 @@ class Slot:
             self._end_of_data(hosted)
         elif operator.watermark > operator.sent_watermark:
             operator.sent_watermark = operator.watermark
+            self._emit(hosted, operator.flush())
             self._to_all(hosted, Watermark(operator.watermark))
 
     def _end_of_data(self, hosted: Hosted) -> None:
         task = hosted.task
         if task.at_end:
             return
+        self._emit(hosted, hosted.operator.flush())
         hosted.operator.ended()
         self._announce_end(hosted)
 
@@ -442,9 +460,10 @@ class Slot:
             case Drain():
                 self._end_of_data(hosted)
             case Prepare():
-                pass
+                self._emit(hosted, hosted.operator.flush())
             case Broadcast(barrier):
                 self._obey(hosted, task.broadcast(barrier))
+                self._check_no_credit_needed(task)
             case Capture(barrier):
                 self._capture(hosted, barrier)
             case PersistInFlight(checkpoint, rows):
@@ -460,6 +479,11 @@ class Slot:
                 self._say(hosted, SubtaskFinished(AttemptId(hosted.run[1]), task.subtask))
                 self.world.at(0, self._gone, task.subtask, hosted.run)
 
+    def _check_no_credit_needed(self, task: Task) -> None:
+        for outbox in task.outboxes.values():
+            if outbox.queue and isinstance(outbox.queue[0], Barrier):
+                self.world.violated(f"a barrier waits for credit on {outbox.channel}")
+
     def _gone(self, subtask: SubtaskId, run: Run) -> None:
         if self._of(subtask, run) is not None:
             self.reset((subtask,))
@@ -467,6 +491,9 @@ class Slot:
     def _capture(self, hosted: Hosted, barrier: Barrier) -> None:
         task = hosted.task
         attempt, subtask = AttemptId(hosted.run[1]), task.subtask
+        hosted.stopped |= barrier.kind.is_synchronous
+        if barrier.kind.drains and not task.at_end:
+            self.world.violated(f"{subtask} was not drained before its last savepoint")
         progress = events.SubtaskProgressed(
             attempt, barrier.checkpoint, subtask, events.Phase.UPLOADING
         )

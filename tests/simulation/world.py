@@ -29,6 +29,8 @@ class World:
         self.calm = False
         """No more faults: what was broken must now heal."""
         self.story: deque[tuple[int, str, object]] = deque(maxlen=4000)
+        self.completed_at: dict[int, int] = {}
+        """When each epoch's driver completed its newest checkpoint, by that driver's clock."""
         self.order_is_checked = False
         self.time_is_checked = False
         self.passed_is_checked = True

@@ -69,24 +69,12 @@ FromOperator = (
     | LocationNotPrepared
 )
 FromStorage = (
-    ManifestWritten
-    | ManifestNotWritten
-    | ManifestInDoubt
-    | EntryCreated
-    | EntryTaken
-    | EntryNotCreated
-    | EntryInDoubt
+    ManifestWritten | ManifestNotWritten | ManifestInDoubt | FilesDeleted | FilesNotDeleted
 )
-FromElsewhere = (
-    NoSuccessorSeen
-    | SuccessorUnknown
-    | FilesDeleted
-    | FilesNotDeleted
-    | CommitConfirmed
-    | CommitInDoubt
-    | TransactionsResolved
-    | TransactionsUnresolved
+FromLog = (
+    EntryCreated | EntryTaken | EntryNotCreated | EntryInDoubt | NoSuccessorSeen | SuccessorUnknown
 )
+FromSinks = CommitConfirmed | CommitInDoubt | TransactionsResolved | TransactionsUnresolved
 FromPeople = JobStarted | CancelRequested | CheckpointRequested | TimePassed
 FromWithin = (
     StatusReported
@@ -108,8 +96,10 @@ def heard(event: Event, job: str) -> Line:
             return _from_an_operator(event)
         case _ if isinstance(event, FromStorage):
             return _from_storage(event)
-        case _ if isinstance(event, FromElsewhere):
-            return _from_elsewhere(event)
+        case _ if isinstance(event, FromLog):
+            return _from_the_log(event)
+        case _ if isinstance(event, FromSinks):
+            return _from_sinks(event)
         case _ if isinstance(event, FromPeople):
             return _from_people(event, job)
         case _:
@@ -189,6 +179,16 @@ def _from_storage(event: FromStorage) -> Line:
         case ManifestInDoubt(checkpoint):
             text = f"Nobody knows whether the manifest of checkpoint {checkpoint} was written."
             return Line(Level.WARNING, text)
+        case FilesDeleted(ticket):
+            return Line(Level.DEBUG, f"Deletion {ticket} is done.")
+        case FilesNotDeleted(ticket):
+            return Line(Level.WARNING, f"Deletion {ticket} failed.")
+        case _:
+            assert_never(event)
+
+
+def _from_the_log(event: FromLog) -> Line:
+    match event:
         case EntryCreated(index):
             return Line(Level.DEBUG, f"Entry {index} of the log is ours.")
         case EntryTaken(index):
@@ -198,20 +198,16 @@ def _from_storage(event: FromStorage) -> Line:
         case EntryInDoubt(index):
             text = f"Nobody knows whether entry {index} of the log was created."
             return Line(Level.WARNING, text)
-        case _:
-            assert_never(event)
-
-
-def _from_elsewhere(event: FromElsewhere) -> Line:
-    match event:
         case NoSuccessorSeen(index):
             return Line(Level.DEBUG, f"Nobody has taken entry {index} of the log.")
         case SuccessorUnknown(index):
             return Line(Level.WARNING, f"Entry {index} of the log could not be looked up.")
-        case FilesDeleted(ticket):
-            return Line(Level.DEBUG, f"Deletion {ticket} is done.")
-        case FilesNotDeleted(ticket):
-            return Line(Level.WARNING, f"Deletion {ticket} failed.")
+        case _:
+            assert_never(event)
+
+
+def _from_sinks(event: FromSinks) -> Line:
+    match event:
         case CommitConfirmed(sink, sequence):
             return Line(Level.DEBUG, f"{sink} has committed number {sequence}.")
         case CommitInDoubt(sink, sequence):
@@ -245,7 +241,7 @@ def _from_within(event: FromWithin, job: str) -> Line:
         case StatusReported(status):
             return Line(Level.DEBUG, f"Job {job} is {status}.")
         case RestartReported(subtasks, _, why):
-            return Line(Level.DEBUG, f"{named(subtasks)} are going down: {why}.")
+            return Line(Level.DEBUG, f"Going down, because {why}: {named(subtasks)}.")
         case RestorePointWanted(attempt, subtasks):
             return Line(Level.DEBUG, f"Attempt {attempt} of {named(subtasks)} is about to start.")
         case RestorePointReady(attempt):

@@ -18,6 +18,7 @@ from weir.core.coordinator.actions import (
     ConfirmStop,
     CreateEntry,
     DeleteFiles,
+    Denied,
     DoomAttempt,
     EndDriver,
     Granted,
@@ -159,7 +160,8 @@ def _said(message: object) -> str:
 def _preparation(preparation: SnapshotOperators | PrepareLocation) -> str:
     match preparation:
         case SnapshotOperators(checkpoint, operators):
-            return f"Asking for the state of {named(operators)} in the driver at {checkpoint}."
+            asked = named(operators)
+            return f"Asking {asked} in the driver for their state at checkpoint {checkpoint}."
         case PrepareLocation(checkpoint, location):
             return f"Preparing {location} for savepoint {checkpoint}."
         case _:
@@ -217,11 +219,8 @@ def _outcome(
     action: Answer | DoomAttempt | OfferRestorePoint | ConfirmStop | EndDriver, job: str
 ) -> Line:
     match action:
-        case Answer(request, Granted(checkpoint, location)):
-            text = f"Request {request} is granted: checkpoint {checkpoint} is at {location}."
-            return Line(Level.INFO, text)
-        case Answer(request, denied):
-            return Line(Level.INFO, f"Request {request} is denied: {denied.message}.")
+        case Answer(request, outcome):
+            return Line(Level.INFO, f"Request {request} is {_answer(outcome)}.")
         case DoomAttempt(_, why):
             return Line(Level.WARNING, f"Giving up the running attempt of job {job}: {why}.")
         case OfferRestorePoint(restore=restore):
@@ -236,6 +235,16 @@ def _outcome(
             assert_never(action)
 
 
+def _answer(outcome: Granted | Denied) -> str:
+    match outcome:
+        case Granted(checkpoint, location):
+            return f"granted: checkpoint {checkpoint} is at {location}"
+        case Denied(_, message):
+            return f"denied: {message}"
+        case _:
+            assert_never(outcome)
+
+
 def _attempt(
     action: Launch | ReportStatus | ResetSubtasks | RecycleSlot | ReportRestart, job: str
 ) -> Line:
@@ -243,7 +252,7 @@ def _attempt(
         case Launch(restore=restore):
             return Line(Level.INFO, _restore(restore, job))
         case ReportStatus(status, missing):
-            slots = f" ({missing} slots are missing)" if missing else ""
+            slots = f" (missing slots: {missing})" if missing else ""
             return Line(Level.INFO, f"Job {job} switched to state {status.name}{slots}.")
         case ResetSubtasks(slot, subtasks):
             return Line(Level.DEBUG, f"Ending {named(subtasks)} in slot {slot}.")

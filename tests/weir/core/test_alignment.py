@@ -221,6 +221,7 @@ def test_nothing_times_out_once_aligned():
     inputs.deliver(A, impatient(1, 50))
 
     assert inputs.deadline is None
+    assert inputs.machine.overtake() == []
 
 
 def test_a_newer_barrier_cancels_the_alignment_of_an_older_checkpoint():
@@ -412,6 +413,19 @@ def test_cancelling_one_checkpoint_leaves_the_others_in_flight():
     assert inputs.cancel(1) == []
     assert inputs.deliver(B, casual(1)) == []
     assert inputs.deliver(B, casual(2)) == [aligned(casual(2))]
+    assert inputs.cancel(2) == [], "too late"
+
+
+def test_what_was_cancelled_is_forgotten_when_a_newer_checkpoint_is_taken():
+    """A7: its barriers are too old from then on, so nothing has to be remembered for ever."""
+    inputs = tracked(A)
+    for dead in (1, 3):
+        inputs.cancel(dead)
+    inputs.deliver(A, casual(2))
+
+    assert inputs.machine.dead == {3}
+    assert inputs.deliver(A, casual(1)) == []
+    assert inputs.deliver(A, casual(3)) == []
 
 
 def test_at_least_once_does_not_begin_what_was_cancelled_first():

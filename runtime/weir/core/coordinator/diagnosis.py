@@ -35,8 +35,8 @@ def _slowest(pending: Pending, now: Millis) -> str:
                 f"with {ack.snapshot.bytes} bytes"
             )
         case _:
-            waiting = sorted(pending.operators)
-            return f"no barrier was sent after {waited} ms, waiting for {waiting or 'nobody'}"
+            waiting = ", ".join(sorted(pending.operators)) or "its place in storage"
+            return f"no barrier was sent after {waited} ms, waiting for {waiting}"
 
 
 def duration(ack: SubtaskAcked) -> int:

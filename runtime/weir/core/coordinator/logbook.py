@@ -17,6 +17,7 @@ from weir.core.coordinator.actions import (
     EndDriver,
     ReportAborted,
 )
+from weir.core.coordinator.diagnosis import explain
 from weir.core.coordinator.events import EntryInDoubt, EntryNotCreated, EntryTaken
 from weir.core.coordinator.state import Coordinator, Gone, Idle, Step
 from weir.core.ids import NO_CHECKPOINT, CheckpointId
@@ -74,9 +75,9 @@ def on_taken(state: Coordinator, event: EntryTaken) -> Step:
     if event.index != state.journal.index:
         return state, ()
     reason = Reason.CHECKPOINT_COORDINATOR_SHUTDOWN
-    message = f"{reason.value}: another driver has taken the job over"
     actions: list[Action] = []
     for pending in state.pending:
+        message = explain(pending, reason, "another driver has taken the job over", state.now)
         actions.append(ReportAborted(pending.ticket.checkpoint, reason, message))
         if pending.ticket.request.origin is Origin.USER:
             actions.append(Answer(pending.ticket.request.id, Denied(reason, message)))

@@ -132,6 +132,7 @@ def ask_for_the_final_one(state: Coordinator) -> Step:
         and state.now >= state.final_due
         and not any(r.origin is Origin.END_OF_DATA for r in state.queue)
         and not any(p.ticket.request.origin is Origin.END_OF_DATA for p in state.pending)
+        and not any(p.ticket.request.kind.is_synchronous for p in state.pending)
     )
     if not wanted:
         return state, ()

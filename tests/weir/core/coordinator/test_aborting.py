@@ -379,10 +379,18 @@ def test_before_any_barrier_the_message_names_the_operators_that_were_waited_for
     story = a_running_job(Policy(timeout_ms=300), a_topology(coordinated=(READ, WRITE)))
     story.ask()
 
-    message = only(ReportAborted, story.at(300)).message
+    assert only(ReportAborted, story.at(300)).message == (
+        "the checkpoint did not complete before its timeout; "
+        "no barrier was sent after 300 ms, waiting for read, write"
+    )
 
-    assert "no barrier was sent after 300 ms" in message
-    assert "'read', 'write'" in message
+
+def test_a_savepoint_whose_place_is_not_ready_says_that_it_waits_for_storage():
+    """C10 C18: nobody looks for a slow subtask then."""
+    story = a_running_job(Policy(timeout_ms=300))
+    story.ask(SAVEPOINT)
+
+    assert only(ReportAborted, story.at(300)).message.endswith("waiting for its place in storage")
 
 
 @pytest.mark.parametrize("reason", Reason)

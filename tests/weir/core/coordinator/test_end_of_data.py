@@ -197,6 +197,14 @@ def test_those_who_finished_before_are_not_waited_for():
     assert triggered(story.at_end(SUM_0, SUM_1, WRITE_0)) == [1]
 
 
+def test_the_switch_does_not_forbid_the_final_checkpoint():
+    """C14: a region that lost its slot after the others had left must still come to its end."""
+    story = a_running_job(Policy(after_tasks_finish=False))
+    story.finished(READ_0)
+
+    assert triggered(story.at_end(SUM_0, SUM_1, WRITE_0)) == [1]
+
+
 def test_a_final_checkpoint_that_fails_is_tried_again_after_a_while():
     """C14 C18: not at once, and not never."""
     story = a_running_job(Policy(tolerable_failures=9))
@@ -261,5 +269,6 @@ def test_there_is_no_final_checkpoint_behind_a_synchronous_savepoint():
     story = a_running_job()
     savepoint = story.trigger(STOP)
 
-    assert triggered(story.at_end(*EVERYONE)) == []
+    assert story.at_end(*EVERYONE) == []
     assert triggered(story.complete(savepoint)) == []
+    assert story.state.queue == ()
