@@ -1,6 +1,9 @@
-"""Gives pytest an option to accept what has changed on purpose."""
+"""Gives pytest three options: accept changed stories, choose tests by spec line, plant a bug."""
 
 import pytest
+from simulation.bugs import BUGS
+from simulation.sabotage import plant
+from simulation.slot_bugs import SLOT_BUGS
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -9,3 +12,35 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write what the code says now into the stories, instead of comparing",
     )
+    parser.addoption(
+        "--naming",
+        metavar="LINE",
+        help="run only the tests whose docstring names this line of the specification (C5, A9, …)",
+    )
+    parser.addoption(
+        "--plant",
+        metavar="BUG",
+        help="sabotage the core with this planted bug; the tests that name its line must fail",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    name = config.getoption("--plant")
+    if name:
+        plant(next(bug for bug in (*BUGS, *SLOT_BUGS) if bug.name == name))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    line = config.getoption("--naming")
+    if not line:
+        return
+    named = [item for item in items if _names(item, line)]
+    config.hook.pytest_deselected(items=[item for item in items if item not in named])
+    items[:] = named
+
+
+def _names(item: pytest.Item, line: str) -> bool:
+    """Whether the test's docstring names the line, as a word of its own."""
+    text = getattr(getattr(item, "function", None), "__doc__", None) or ""
+    words = text.replace(",", " ").replace(":", " ").replace(".", " ").replace(";", " ").split()
+    return line in words

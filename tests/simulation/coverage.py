@@ -119,7 +119,7 @@ def watch_step(
         _watch_pending(world, old, new, said)
     for action in said:
         _check_report(world, old, action, new)
-    _check_pause(world, old, new)
+    _check_begun(world, old, new)
     if len(new.held) > len(old.held):
         world.saw("a split was held back")
     if new.ids_until > old.ids_until and new.completed == old.completed:
@@ -169,15 +169,18 @@ def _check_report(world: World, old: Coordinator, action: Action, new: Coordinat
             pass
 
 
-def _check_pause(world: World, old: Coordinator, new: Coordinator) -> None:
-    """A periodic checkpoint begins no sooner than the pause allows."""
-    if old.pending is new.pending or new.epoch not in world.completed_at:
+def _check_begun(world: World, old: Coordinator, new: Coordinator) -> None:
+    """A checkpoint begins with all it needs, and no sooner than the pause allows."""
+    if old.pending is new.pending:
         return
-    passed = new.now - world.completed_at[new.epoch]
+    passed = new.now - world.completed_at.get(new.epoch, -1_000_000)
     for pending in new.pending:
         ticket = pending.ticket
-        is_new = ticket.checkpoint >= old.next_id
-        if is_new and ticket.request.is_periodic and passed < new.policy.min_pause_ms:
+        if ticket.checkpoint < old.next_id:
+            continue
+        if not all(subtask in new.running for subtask in ticket.plan.wait_for):
+            world.violated(f"checkpoint {ticket.checkpoint} waits for one that does not run")
+        if ticket.request.is_periodic and passed < new.policy.min_pause_ms:
             world.violated(f"checkpoint {ticket.checkpoint} began {passed} ms after another")
 
 

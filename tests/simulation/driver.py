@@ -177,8 +177,9 @@ class Driver:
 
     def hear(self, slot: SlotId, event: object, *, soft: bool = False) -> None:
         """A slot says something. Only what can be repeated or missed is ever lost or doubled."""
-        for _ in range(self._copies(soft=soft)):
-            self.world.at(self._in_order(("up", slot)), self._heard, slot, event)
+        for copy in range(self._copies(soft=soft)):
+            late = self.world.delay(0, 150) if copy else 0
+            self.world.at(self._in_order(("up", slot)) + late, self._heard, slot, event)
 
     def _heard(self, slot: SlotId, event: Event) -> None:
         if slot in self.slots:
@@ -189,8 +190,9 @@ class Driver:
     def _tell(self, subtask: SubtaskId, attempt: AttemptId, message: object, *, soft: bool) -> None:
         assert self.job is not None
         slot = self.job.attempt.roster.slot_of(subtask)
-        for _ in range(self._copies(soft=soft)):
-            self.world.at(self._in_order(("down", slot)), self._told, slot, subtask, attempt, message)
+        for copy in range(self._copies(soft=soft)):
+            wait = self._in_order(("down", slot)) + (self.world.delay(0, 150) if copy else 0)
+            self.world.at(wait, self._told, slot, subtask, attempt, message)
 
     def _told(self, slot: SlotId, subtask: SubtaskId, attempt: AttemptId, message: object) -> None:
         if slot in self.slots:

@@ -254,15 +254,21 @@ class Map(Operator):
 
 
 class UnionMap(Map):
-    """Everyone is given everything, and keeps the share that is its own by name."""
+    """Everyone is given everything, and keeps what its own index made, or one beyond the width."""
 
     redistribution = Redistribution.UNION
 
     def restore_list(self, name: str, items: list[object]) -> None:
         width = self.topology.by_id[self.subtask.operator].parallelism
-        ordered = sorted(item for item in items if isinstance(item, tuple))
-        mine = [item for n, item in enumerate(ordered) if n % width == self.subtask.index]
+        mine = [
+            item
+            for item in items
+            if isinstance(item, tuple) and self._maker(item[0]) % width == self.subtask.index
+        ]
         super().restore_list(name, list(mine))
+
+    def _maker(self, name: str) -> int:
+        return int(name.removeprefix(f"{self.subtask.operator}-").split("@", maxsplit=1)[0])
 
 
 class Keyed(Operator):

@@ -1,2 +1,89 @@
-"""stub"""
-def run_planted() -> bool: return False
+"""Plants every bug of the list, one process each, and counts those that are caught.
+
+A test of the tests: if a bug survives, the simulator cannot be trusted where it sits. Each bug must
+be caught twice: by a schedule of the simulator, and by a specification test that names the line
+which the bug breaks.
+"""
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress
+
+from simulation.bugs import BUGS
+from simulation.sabotage import Bug
+from simulation.slot_bugs import SLOT_BUGS
+
+console = Console(highlight=False, soft_wrap=True)
+TESTS = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True)
+class Hunt:
+    """What became of one planted bug."""
+
+    bug: Bug
+    schedule: str
+    unproven: tuple[str, ...]
+    """Lines of the specification whose tests did not notice."""
+
+    @property
+    def is_caught(self) -> bool:
+        return self.schedule.startswith("caught") and not self.unproven
+
+
+def run_planted() -> bool:
+    bugs = (*BUGS, *SLOT_BUGS)
+    hunts: list[Hunt] = []
+    with (
+        Progress(console=console, transient=True) as progress,
+        ThreadPoolExecutor(os.cpu_count() or 1) as pool,
+    ):
+        bar = progress.add_task("planted bugs", total=len(bugs))
+        for hunt in pool.map(_hunt, bugs):
+            hunts.append(hunt)
+            progress.advance(bar)
+            _print(hunt)
+    caught = sum(hunt.is_caught for hunt in hunts)
+    console.print(f"{len(hunts)} planted, {caught} caught")
+    return caught == len(hunts)
+
+
+def _hunt(bug: Bug) -> Hunt:
+    schedule = subprocess.run(
+        [sys.executable, "-m", "simulation.hunt", bug.name],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    told = schedule.stdout.strip() or f"could not be planted: {schedule.stderr[-300:]}"
+    unproven = tuple(line for line in bug.breaks if not _tests_notice(bug, line))
+    return Hunt(bug, told, unproven)
+
+
+def _tests_notice(bug: Bug, line: str) -> bool:
+    """Whether the tests that name this line of the specification fail with the bug planted."""
+    finished = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"),
+            *("--naming", line, "--plant", bug.name, str(TESTS / "weir")),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=TESTS.parent,
+    )
+    return finished.returncode == 1
+
+
+def _print(hunt: Hunt) -> None:
+    mark = "caught  " if hunt.is_caught else "SURVIVED"
+    console.print(f"{mark} {', '.join(hunt.bug.breaks):<10} {hunt.bug.name}", markup=False)
+    console.print(f"           {hunt.schedule}", markup=False, style="dim")
+    if hunt.unproven:
+        console.print(f"           no test naming {', '.join(hunt.unproven)} noticed")

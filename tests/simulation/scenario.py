@@ -44,6 +44,12 @@ SHAPES = (
         keeps_order=False,
     ),
     Shape(
+        "slices",
+        (("source", "source"), ("map", "union"), ("sink", "sink")),
+        (("source", "map", _F), ("map", "sink", _F)),
+        keeps_order=False,
+    ),
+    Shape(
         "shuffle",
         (("source", "source"), ("keyed", "keyed"), ("sink", "sink")),
         (("source", "keyed", _H), ("keyed", "sink", _F)),

@@ -60,7 +60,7 @@ class Simulation:
         self.final: Driver | None = None
         exactly_once = self.scenario.policy.mode is Mode.EXACTLY_ONCE
         self.world.order_is_checked = exactly_once and self.scenario.shape.keeps_order
-        self.world.time_is_checked = exactly_once and self.scenario.shape.name != "chain"
+        self.world.time_is_checked = exactly_once and self.scenario.shape.name not in ("chain", "slices")
 
     # -- running
 

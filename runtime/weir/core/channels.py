@@ -77,9 +77,6 @@ class Outbox:
             leaving.append(self.queue.popleft())
         return leaving
 
-    def holds(self, checkpoint: CheckpointId) -> bool:
-        return any(isinstance(e, Barrier) and e.checkpoint == checkpoint for e in self.queue)
-
 
 @dataclass(slots=True)
 class Inbox:

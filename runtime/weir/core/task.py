@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from weir.core.alignment import Aligner, GiveUp, InputsDone, Snapshot, Tracker, Verdict
 from weir.core.barriers import Barrier, CancelMarker, EndOfInput
 from weir.core.channels import Element, Inbox, Outbox, is_batch, unaligned
-from weir.core.ids import NO_CHECKPOINT, ChannelId, CheckpointId, Millis, SubtaskId
+from weir.core.ids import ChannelId, CheckpointId, Millis, SubtaskId
 from weir.core.reasons import Reason
 from weir.core.snapshots import CheckpointKind, InFlightHandle, Side, SubtaskSnapshot
 
@@ -159,8 +159,6 @@ class Task:
     parts: dict[CheckpointId, Part] = field(default_factory=dict)
     aborted: set[CheckpointId] = field(default_factory=set)
     at_end: bool = False
-    end_covered_by: CheckpointId = NO_CHECKPOINT
-    """The first snapshot that was taken at the end of the data."""
     holding: bool = False
     """Behind a synchronous savepoint's barrier: not a record may follow."""
     leaving: bool = False
@@ -213,9 +211,7 @@ class Task:
     ) -> list[Order]:
         """The coordinator says that the checkpoint is complete."""
         self.parts.pop(checkpoint, None)
-        covered = NO_CHECKPOINT < self.end_covered_by <= checkpoint
-        if leaving and (kind.is_synchronous or covered):
-            self.leaving = True
+        self.leaving = self.leaving or leaving
         subsumed = [] if kind.is_savepoint else self._subsume(checkpoint)
         return [*subsumed, Complete(checkpoint, kind.commits), *self.leave()]
 
@@ -353,8 +349,6 @@ class Task:
         outgoing = unaligned(barrier) if overtaking else barrier
         part = Part(outgoing, verdict.since, now, aligned=now, inputs_done=not overtaking)
         self.parts[checkpoint] = part
-        if self.at_end and self.end_covered_by == NO_CHECKPOINT:
-            self.end_covered_by = checkpoint
         if barrier.kind.is_synchronous:
             self.holding = True
         late = self._record_inputs(part) if overtaking else []

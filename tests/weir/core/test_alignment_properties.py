@@ -7,7 +7,7 @@ at the end, so every example runs until nothing is left to do.
 
 from dataclasses import dataclass
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from one_subtask import (
@@ -28,6 +28,7 @@ from weir.core.snapshots import Side
 from weir.core.turns import Rest
 
 TIMEOUT = 10
+plenty = settings(max_examples=200, deadline=None)
 
 
 def at_least_once(checkpoint):
@@ -90,7 +91,7 @@ def _turn(slot):
 
 
 def _tick(slot):
-    slot.now += 3
+    slot.now += TIMEOUT // 2
     slot.obey(slot.task.pass_time(slot.now))
 
 
@@ -153,17 +154,20 @@ def expect_nothing_stuck(example, slot):
         assert not slot.task.inboxes[channel].queue
 
 
+@plenty
 @given(one_checkpoint(barrier))
 def test_an_aligned_snapshot_is_exactly_the_rows_before_the_barrier(example):
     """A1, A2: on every channel all rows before it, none behind it, nothing in flight."""
     slot = example.play()
 
     assert slot.in_flight == {}
+    assert slot.acks == [1]
     expect_exactly_once(example, slot, 1)
     expect_whole_outputs(slot, 1)
     expect_nothing_stuck(example, slot)
 
 
+@plenty
 @given(one_checkpoint(overtaking))
 def test_an_unaligned_snapshot_and_its_in_flight_data_are_exactly_the_rows_before_the_barrier(
     example,
@@ -171,21 +175,25 @@ def test_an_unaligned_snapshot_and_its_in_flight_data_are_exactly_the_rows_befor
     """A4: queued input and output of the snapshot, none behind the barrier, none twice."""
     slot = example.play()
 
+    assert slot.acks == [1]
     expect_exactly_once(example, slot, 1)
     expect_whole_outputs(slot, 1)
     expect_nothing_stuck(example, slot)
 
 
+@plenty
 @given(one_checkpoint(patient, overtaking))
 def test_a_barrier_may_turn_unaligned_at_any_moment(example):
     """A5: here or upstream, before, while or after other channels deliver it."""
     slot = example.play()
 
+    assert slot.acks == [1]
     expect_exactly_once(example, slot, 1)
     expect_whole_outputs(slot, 1)
     expect_nothing_stuck(example, slot)
 
 
+@plenty
 @given(one_checkpoint(at_least_once))
 def test_at_least_once_never_misses_a_row_before_the_barrier(example):
     """A3: rows behind the barrier may be in the snapshot too, and nothing is ever blocked."""
@@ -250,6 +258,7 @@ EXACTLY_ONCE = (barrier, patient, overtaking, savepoint)
 COORDINATOR = tuple(aborting(checkpoint) for checkpoint in range(1, NEWEST))
 
 
+@plenty
 @given(histories(EXACTLY_ONCE, fates=(barrier, barrier, barrier, cancel, None, EndOfInput)))
 def test_every_ack_is_exactly_once_whatever_else_goes_wrong(example):
     """A7: barriers, cancel markers, ends of input and aborts of several checkpoints, at random."""
@@ -263,6 +272,7 @@ def test_every_ack_is_exactly_once_whatever_else_goes_wrong(example):
         expect_whole_outputs(slot, checkpoint)
 
 
+@plenty
 @given(histories(EXACTLY_ONCE, fates=(barrier, barrier, barrier, EndOfInput)))
 def test_the_newest_checkpoint_ends_all_waiting(example):
     """A7: once it has been delivered everywhere it is taken, and no channel stays blocked."""
@@ -273,6 +283,7 @@ def test_the_newest_checkpoint_ends_all_waiting(example):
         assert NEWEST in slot.acks
 
 
+@plenty
 @given(histories((at_least_once,), fates=(barrier, barrier, barrier, EndOfInput)))
 def test_at_least_once_takes_every_checkpoint_in_flight(example):
     """A8: all that were delivered everywhere, each with all rows before its barriers."""

@@ -85,12 +85,12 @@ def test_an_overtaking_barrier_leaves_at_once_and_tells_what_it_overtook():
 
 def test_a_barrier_that_waited_too_long_jumps_the_queue():
     """A5: it tells what it jumped over, not what is behind it, and becomes an overtaking one."""
-    outbox = an_outbox("a1", "a2", impatient(1, 50), "a3")
+    outbox = an_outbox("a1", watermark(1), "a2", impatient(1, 50), "a3")
 
     assert outbox.promote(CheckpointId(1)) == (overtaking(1), ["a1", "a2"])
     assert outbox.sendable() == [overtaking(1)]
     outbox.credit += 3
-    assert outbox.sendable() == ["a1", "a2", "a3"]
+    assert outbox.sendable() == ["a1", watermark(1), "a2", "a3"]
 
 
 @pytest.mark.parametrize("queued", [("a1",), ("a1", barrier(2))])

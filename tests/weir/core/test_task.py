@@ -213,6 +213,7 @@ def test_a_late_barrier_of_an_aborted_checkpoint_is_ignored(late):
     assert slot.captured == {}
     assert slot.sent[X] == [cancel(1), "a1", "b1"]
     assert slot.declines == [(1, CANCELLED)]
+    assert slot.task.aborted == set(), "once dropped it is too old, and need not be remembered"
 
 
 def test_an_aborted_checkpoint_never_starts_the_clock():
@@ -255,9 +256,23 @@ def test_an_abort_of_what_the_subtask_is_done_with_releases_nobody():
 
     slot.abort(1)
 
+    assert slot.task.aborted == set()
     assert slot.processed[A] == []
     slot.feed(B, barrier(2))
     assert slot.state_at(2) == set()
+
+
+def test_an_abort_of_what_is_still_to_come_disturbs_nobody():
+    """A7: checkpoint 1 is aligned in peace, and 2 is not begun when it comes."""
+    slot = a_slot(A, B)
+    slot.feed(A, barrier(1), "a1", barrier(2), "a2")
+
+    slot.abort(2)
+    slot.feed(B, barrier(1), "b1", barrier(2))
+
+    assert list(slot.captured) == [1]
+    assert slot.declines == [(2, CANCELLED)]
+    assert slot.processed == {A: ["a1", "a2"], B: ["b1"]}
 
 
 def test_an_abort_stops_one_of_several_checkpoints_at_least_once():
@@ -266,8 +281,9 @@ def test_an_abort_stops_one_of_several_checkpoints_at_least_once():
     slot.feed(A, barrier(1), barrier(2))
 
     slot.abort(1)
-    slot.feed(B, barrier(1), barrier(2))
+    assert slot.declines == [(1, CANCELLED)]
 
+    slot.feed(B, barrier(1), barrier(2))
     assert list(slot.captured) == [2]
     assert slot.declines == [(1, CANCELLED)]
 

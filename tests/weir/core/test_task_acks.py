@@ -35,6 +35,16 @@ def test_an_ack_waits_until_the_state_is_durable():
     assert slot.acks == [1]
 
 
+def test_a_checkpoint_is_acked_once():
+    """C7: even if its upload is reported again."""
+    slot = a_slot(A)
+    slot.feed(A, barrier(1))
+    slot.upload(1)
+    slot.upload(1)
+
+    assert slot.acks == [1]
+
+
 @pytest.mark.parametrize("late", ["state", "input"])
 def test_an_ack_waits_for_state_and_inputs_and_their_rows(late):
     """A9, A4: whichever comes last, the rows are saved when they are complete, and then acked."""
@@ -192,6 +202,17 @@ def test_the_operator_hears_of_a_completion_and_whether_output_was_committed(kin
     assert slot.discards == []
 
 
+def test_what_a_completed_checkpoint_owns_is_never_discarded():
+    """C7: not even by an abort that is older news than the completion."""
+    slot = a_slot(A)
+    slot.feed(A, barrier(1))
+    slot.upload(1)
+    slot.complete(1)
+    slot.abort(1)
+
+    assert slot.discards == []
+
+
 def test_a_checkpoint_that_completes_ends_older_ones_that_were_not_acked():
     """C8, A8: they are subsumed, and what they wrote is discarded; what was acked is not ours."""
     slot = a_slot(A)
@@ -203,6 +224,18 @@ def test_a_checkpoint_that_completes_ends_older_ones_that_were_not_acked():
     assert slot.discards == [2]
     slot.upload(2)
     assert slot.acks == [1, 3]
+
+
+def test_a_checkpoint_that_completes_leaves_newer_ones_alone():
+    """A8: they are in flight at the same time."""
+    slot = a_slot(A)
+    slot.feed(A, barrier(1), barrier(2))
+    slot.upload(1)
+    slot.complete(1)
+    slot.upload(2)
+
+    assert slot.acks == [1, 2]
+    assert slot.discards == []
 
 
 @pytest.mark.parametrize(

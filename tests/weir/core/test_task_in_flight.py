@@ -222,6 +222,19 @@ def test_a_barrier_that_waits_behind_data_times_out_where_it_is():
     assert slot.caught_at(1) == {A: ("a1",), B: ("b1", "b2")}
 
 
+def test_a_barrier_that_waits_behind_data_everywhere_has_all_its_rows_when_it_times_out():
+    """A5: every channel has delivered it at that moment, so nothing more is recorded."""
+    slot = a_slot(A, B)
+    slot.arrive(A, "a1", impatient(1, 50), "a2")
+    slot.arrive(B, "b1", impatient(1, 50), "b2")
+    slot.pass_time(50)
+    slot.upload(1)
+    slot.upload_in_flight(1)
+
+    assert slot.caught_at(1) == {A: ("a1",), B: ("b1",)}
+    assert slot.acks == [1]
+
+
 def test_a_barrier_that_turned_unaligned_upstream_overtakes_here_at_once():
     """A5: what A has behind the barrier stays behind it, what B has before it is in flight."""
     slot = a_slot(A, B)

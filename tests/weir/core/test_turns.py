@@ -289,6 +289,7 @@ def test_a_subtask_that_is_gone_takes_its_mail_with_it():
     turns.post(gone.subtask, "late")
     turns.post(stays.subtask, "hello")
     turns.remove(gone.subtask)
+    turns.post(gone.subtask, "later")
 
     assert turns.processed(turn, rest="rest of a1") == []
     assert turns.next() == Mail(stays.subtask, "hello")

@@ -14,7 +14,7 @@ from typing import assert_never
 
 from weir.core import commit
 from weir.core.coordinator import closing, completing, logbook, restarting, triggering
-from weir.core.coordinator.actions import Action, CreateEntry
+from weir.core.coordinator.actions import Action, CreateEntry, LookForSuccessor
 from weir.core.coordinator.events import (
     CheckpointRequested,
     CommitConfirmed,
@@ -242,7 +242,13 @@ def _retry(state: Coordinator) -> Step:
 
 
 def _is_still_wanted(state: Coordinator, action: Action) -> bool:
-    return not isinstance(action, CreateEntry) or logbook.is_expected(state, action.index)
+    match action:
+        case CreateEntry(index):
+            return logbook.is_expected(state, index)
+        case LookForSuccessor():
+            return bool(state.wanted)
+        case _:
+            return True
 
 
 def next_deadline(state: Coordinator) -> Millis | None:

@@ -103,10 +103,12 @@ def on_successor(state: Coordinator, event: NoSuccessorSeen | SuccessorUnknown) 
 
 def newest_restore_point(state: Coordinator) -> RestorePoint:
     """What this epoch completed last, else what it began with, which is newer than all it owns."""
-    newest = state.completed[-1] if state.completed else None
-    if isinstance(state.beginning, Borrowed) and not (newest and newest.since):
+    newest = state.lineage
+    if newest is not None:
+        return RestoreManifest(newest.manifest, newest.since)
+    if isinstance(state.beginning, Borrowed):
         return RestoreManifest(state.beginning.manifest, NO_CHECKPOINT)
-    return RestoreManifest(newest.manifest, newest.since) if newest else RestoreNothing()
+    return RestoreNothing()
 
 
 def resolve_transactions(

@@ -168,8 +168,6 @@ def _traffic(state: Coordinator) -> Traffic:
 
 
 def _begin(state: Coordinator, request: Request) -> Step:
-    if state.next_id >= state.ids_until:
-        return _reserve_ids(state)
     is_final = request.origin is Origin.END_OF_DATA
     plan = draw_up(
         state.topology,
@@ -179,6 +177,8 @@ def _begin(state: Coordinator, request: Request) -> Step:
     )
     if isinstance(plan, Unplannable):
         return drop_requests(state, (request,), plan.reason)
+    if state.next_id >= state.ids_until:
+        return _reserve_ids(state)
     ticket = _ticket(state, request, plan)
     operators = tuple(o.id for o in state.topology.operators if o.is_coordinated)
     is_savepoint = request.kind.is_savepoint

@@ -34,6 +34,8 @@ from weir.core.coordinator.events import (
     EntryNotCreated,
     EntryTaken,
     FilesDeleted,
+    RestorePointWanted,
+    SuccessorUnknown,
     TransactionsResolved,
     TransactionsUnresolved,
 )
@@ -144,6 +146,15 @@ def test_no_restart_is_offered_after_the_end():
     story.status(CANCELED)
 
     assert story.restore() == []
+
+
+def test_a_driver_that_ends_no_longer_looks_for_a_successor():
+    """C17: it would find its own last entry there, and take it for another's."""
+    story = a_running_job()
+    story.hear(RestorePointWanted(2, EVERYONE), SuccessorUnknown(1))
+    story.status(CANCELED)
+
+    assert story.later(200) == []
 
 
 def test_a_second_end_changes_nothing():

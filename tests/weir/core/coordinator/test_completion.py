@@ -328,6 +328,14 @@ def test_an_id_that_is_not_reserved_is_not_used():
     assert story.state.pending[0].ticket.checkpoint == 17
 
 
+def test_no_ids_are_reserved_for_a_checkpoint_that_cannot_be_taken():
+    """C4 C19: nothing else happens; the log is left alone while a restart looks at its end."""
+    story = a_running_job(reign=a_reign(next_id=17, ids_until=17))
+    story.down(SUM_0)
+
+    assert each(CreateEntry, story.ask()) == []
+
+
 def test_ids_are_reserved_once_however_many_requests_wait_for_them():
     """C19: one entry is enough."""
     story = a_running_job(reign=a_reign(next_id=17, ids_until=17))

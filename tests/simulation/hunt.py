@@ -1,0 +1,32 @@
+"""Plants one bug in this process and runs schedules until one of them notices.
+
+    python -m simulation.hunt "commit before completion"
+
+Prints the seed that caught it and how, or that it survived.
+"""
+
+import sys
+
+from simulation.bugs import BUGS
+from simulation.sabotage import plant
+from simulation.slot_bugs import SLOT_BUGS
+
+PATIENCE = 500
+"""Schedules that a bug may survive at most."""
+
+
+def main(name: str) -> None:
+    bug = next(bug for bug in (*BUGS, *SLOT_BUGS) if bug.name == name)
+    plant(bug)
+    from simulation.runner import run_one  # noqa: PLC0415 - the core is imported sabotaged
+
+    for seed in range(PATIENCE):
+        outcome = run_one(seed)
+        if outcome.violation:
+            print(f"caught by seed {seed}: {outcome.violation[:120]}")  # noqa: T201 - its result
+            return
+    print("survived")  # noqa: T201 - its result
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
