@@ -309,8 +309,8 @@ BUGS = (
         "an entry in doubt is given up",
         ("C18",),
         f"{_COORDINATOR}.logbook",
-        "if state.journal.in_doubt or not isinstance(entry, CheckpointLogged):",
-        "if not isinstance(entry, CheckpointLogged):",
+        "    state = replace(state, journal=replace(state.journal, in_doubt=True))\n",
+        "    return on_not_created(state, EntryNotCreated(event.index, 'no answer'))\n",
     ),
     Bug(
         "a manifest in doubt is taken for written",

@@ -157,6 +157,8 @@ class Scenario:
     calm_at: int
     standby: int
     delays: tuple[int, int]
+    turn_cost: int
+    """Milliseconds that a slot's turn takes; slow slots have full queues."""
 
     def topology(self, *, salt: int = 0) -> Topology:
         """The graph, at the widths of this deployment (another salt, other widths)."""
@@ -204,6 +206,7 @@ def draw(seed: int) -> Scenario:
         calm_at=rng.randint(500, 1200),
         standby=rng.randint(0, 1),
         delays=(1, slowest),
+        turn_cost=rng.choice((1, 1, 1, 2, 5)),
     )
 
 
@@ -224,7 +227,7 @@ def draw_policy(rng: random.Random, slowest: int) -> Policy:
     policy = Policy(
         interval_ms=rng.choice((12, 20, 30, 45, 60)),
         min_pause_ms=rng.choice((0, 0, 15, 40)) if concurrent == 1 else 0,
-        timeout_ms=rng.choice((60, 100, 200)) * (2 + slowest),
+        timeout_ms=rng.choice((80, 120, 200)) * (4 + slowest),
         max_concurrent=concurrent,
         tolerable_failures=rng.choice((0, 1, 3, 20, 20)),
         mode=mode,

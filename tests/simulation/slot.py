@@ -89,6 +89,7 @@ class Hosted:
     ready: bool = False
     stopped: bool = False
     """Behind the barrier of a savepoint that ends the job."""
+    told_aborted: set[CheckpointId] = field(default_factory=set)
     uploads: Uploads = field(init=False)
 
 
@@ -128,6 +129,8 @@ class Slot:
         self.hosted: dict[SubtaskId, Hosted] = {}
         self.turns = Turns(sim.scenario.output_limit, batch_limit=2)
         self._awake = False
+        self._busy = 1
+        """How long the turn under way keeps the thread."""
 
     # -- orders of the driver
 
@@ -275,7 +278,7 @@ class Slot:
     def wake(self) -> None:
         if self.alive and not self._awake and not self.standing:
             self._awake = True
-            self.world.at(1, self._turn)
+            self.world.at(self._busy, self._turn)
 
     def stand_still(self, millis: int) -> None:
         """A pause of the process: the machine swaps, a garbage collector runs, someone traces it."""
@@ -295,7 +298,9 @@ class Slot:
         if waiting and not isinstance(turn, Mail | Reach):
             self.world.violated(f"{waiting} has to wait for {turn}")
         if isinstance(turn, Rest):
+            self._busy = 1
             return
+        self._busy = 1 if isinstance(turn, Mail | Reach) else self.sim.scenario.turn_cost
         hosted = self.hosted[turn.subtask]
         try:
             self._take(hosted, turn)
@@ -319,6 +324,7 @@ class Slot:
                 self._read_mail(hosted, message)
             case Reach(_, channel, marker):
                 self._obey(hosted, task.reach(channel, marker, now))
+                self._check_released(task, marker)
                 self._watch_time(hosted)
             case Advance(_, channel, marker):
                 self._advance(hosted, channel, marker)
@@ -329,12 +335,25 @@ class Slot:
             case _:
                 pass
 
+    def _check_released(self, task: Task, marker: object) -> None:
+        """Nobody waits for a checkpoint that was cancelled."""
+        if not isinstance(marker, CancelMarker):
+            return
+        aligner = task.aligner
+        if isinstance(aligner, Tracker):
+            waits = marker.checkpoint in aligner.waiting
+        else:
+            waits = aligner.barrier is not None and aligner.barrier.checkpoint == marker.checkpoint
+        if waits:
+            self.world.violated(f"{task.subtask} waits for {marker.checkpoint}, which is dead")
+
     def _read_mail(self, hosted: Hosted, message: object) -> None:
         task, now = hosted.task, self.world.millis
         match message:
             case Barrier():
                 self._obey(hosted, task.trigger(message, now))
             case Abort(checkpoint):
+                hosted.told_aborted.add(checkpoint)
                 hosted.uploads.increments.heard_aborted(checkpoint)
                 self._obey(hosted, task.abort(checkpoint, now))
             case Completed(checkpoint, kind, leaving):
@@ -491,6 +510,8 @@ class Slot:
     def _capture(self, hosted: Hosted, barrier: Barrier) -> None:
         task = hosted.task
         attempt, subtask = AttemptId(hosted.run[1]), task.subtask
+        if barrier.checkpoint in hosted.told_aborted:
+            self.world.violated(f"{subtask} snapshots checkpoint {barrier.checkpoint}, long dead")
         hosted.stopped |= barrier.kind.is_synchronous
         if barrier.kind.drains and not task.at_end:
             self.world.violated(f"{subtask} was not drained before its last savepoint")

@@ -13,12 +13,10 @@ SLOT_BUGS = (
         "a barrier does not keep its place",
         ("A1",),
         f"{_CORE}.task",
-        "        if isinstance(element, Barrier) and element.overtakes:\n"
-        "            return self._barrier(channel, element, now)\n"
-        "        part",
+        "            return self._overtaking(channel, element, now)\n",
+        "            return self._overtaking(channel, element, now)\n"
         "        if isinstance(element, Barrier):\n"
-        "            return self._barrier(channel, element, now)\n"
-        "        part",
+        "            return self._barrier(channel, element, now)\n",
     ),
     Bug(
         "a channel that delivered is read on",
@@ -61,6 +59,15 @@ SLOT_BUGS = (
         "            pass\n",
     ),
     Bug(
+        "the channel of the first barrier is not recorded",
+        ("A4",),
+        f"{_CORE}.task",
+        "        orders = self._obey(self.aligner.announced(barrier, now), now)\n",
+        "        verdicts = self.aligner.announced(barrier, now)\n"
+        "        self.aligner.marker_arrived(channel)\n"
+        "        orders = self._obey(verdicts, now)\n",
+    ),
+    Bug(
         "overtaken output is not saved",
         ("A4",),
         f"{_CORE}.task",
@@ -78,8 +85,9 @@ SLOT_BUGS = (
         "alignment that times out saves nothing",
         ("A5",),
         f"{_CORE}.alignment",
-        "        return [Snapshot(self.barrier, overtaking=True)]\n",
-        "        return [Snapshot(self.barrier, overtaking=not self.barrier.may_time_out)]\n",
+        "        return [Snapshot(self.barrier, overtaking=True, since=self.since)]\n",
+        "        kept = not self.barrier.may_time_out\n"
+        "        return [Snapshot(self.barrier, overtaking=kept, since=self.since)]\n",
     ),
     Bug(
         "savepoints overtake too",
@@ -121,9 +129,9 @@ SLOT_BUGS = (
         "concurrent checkpoints share one tally",
         ("A8", "A3"),
         f"{_CORE}.alignment",
-        "        self.waiting.setdefault(barrier.checkpoint, (barrier, set()))[1].add(channel)\n",
-        "        self.waiting.setdefault(barrier.checkpoint, (barrier, set()))\n"
-        "        for _, delivered in self.waiting.values():\n"
+        "(barrier, now, set()))[2].add(channel)\n",
+        "(barrier, now, set()))\n"
+        "        for _, _, delivered in self.waiting.values():\n"
         "            delivered.add(channel)\n",
     ),
     Bug(
@@ -214,7 +222,8 @@ SLOT_BUGS = (
         ("S4",),
         f"{_CORE}.increments",
         "        return self.completed.get(named, {})\n",
-        "        return {**self.completed.get(named, {}), **self.taken.get(max(self.taken, default=named), {})}\n",
+        "        newest = max(self.taken, default=named)\n"
+        "        return {**self.completed.get(named, {}), **self.taken.get(newest, {})}\n",
     ),
     Bug(
         "a base is not held while it is built on",

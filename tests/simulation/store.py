@@ -69,14 +69,15 @@ class Store:
         done(UNKNOWN if outcome == "unknown, done" else answer)
 
     def look(self, index: int, done: Callable[[str], None]) -> None:
-        """Whether an entry of this number exists."""
+        """Whether an entry of this number exists, or once existed: then its predecessor is gone."""
         self.world.at(self._latency(), self._look, index, done)
 
     def _look(self, index: int, done: Callable[[str], None]) -> None:
         if self._outcome() != OK:
             done(UNKNOWN)
         else:
-            done("taken" if index in self.log else "free")
+            is_taken = index in self.log or index - 1 not in self.log
+            done("taken" if is_taken else "free")
 
     def truncate(self, below: int) -> None:
         for index in sorted(self.log):

@@ -24,3 +24,52 @@ def test_the_driver_still_decides_as_the_story_tells(path, request):
         path.write_text(told, encoding="utf-8")
     else:
         assert told == text
+
+
+# The runner itself
+
+TRUE = "given driver ada\n\nrequest bob savepoint\n----\nDEBUG   Preparing {} for savepoint 1.\n"
+
+
+def told(text):
+    return replayed(text, Scene().tell)
+
+
+def test_a_story_that_is_true_is_told_as_it_is_written():
+    """A replay that changed anything else would hide what the driver changed."""
+    text = TRUE.format("store/orders/savepoint-1")
+
+    assert told(text) == text
+
+
+def test_a_story_that_is_not_true_is_told_as_it_is():
+    """Else no story could ever fail."""
+    assert told(TRUE.format("store/elsewhere")) == TRUE.format("store/orders/savepoint-1")
+
+
+def test_a_command_that_leads_to_nothing_says_so():
+    """An empty answer could be a forgotten one."""
+    assert (
+        told("given driver ada\n\ntime 7\n----\n") == "given driver ada\n\ntime 7\n----\nnothing\n"
+    )
+
+
+def test_a_paragraph_without_an_answer_is_refused():
+    """A command whose answer is not looked at must say so."""
+    with pytest.raises(AssertionError, match="no answer stands below: time 7"):
+        told("given driver ada\n\ntime 7\n")
+
+
+@pytest.mark.parametrize(
+    "impossible",
+    [
+        ["manifest 1 written"],
+        ["ack 1 rest"],
+        ["request bob checkpoint", "ack 1 rest", "manifest 1 written", "entry taken"],
+        ["driver eve", "as ada", "lost a", "slot c", "time 100", "log free"],
+    ],
+)
+def test_a_story_cannot_tell_what_cannot_be(impossible):
+    """A storage that says yes to everything would prove nothing."""
+    with pytest.raises(AssertionError):
+        told("\n".join(f"given {command}" for command in ("driver ada", *impossible)))

@@ -225,7 +225,7 @@ def test_nothing_times_out_once_aligned():
 
 
 def test_a_newer_barrier_cancels_the_alignment_of_an_older_checkpoint():
-    """A7: its channels are released, and the newer one is aligned from scratch."""
+    """A7, A8: its channels are released, and the newer one is aligned from scratch."""
     inputs = Inputs(A, B)
     inputs.at(10).deliver(A, barrier(1))
 

@@ -51,6 +51,11 @@ def test_a_completion_that_covers_nothing_new_uses_no_number():
     assert numbers(covered((1, [1]), (2, []), (3, [3]))) == [(1, [1]), (2, [3])]
 
 
+def test_what_is_covered_is_known_also_when_there_was_nothing_to_commit():
+    """C19: a ledger says up to which checkpoint every transaction has its number."""
+    assert covered((1, [1]), (5, [])).covered == 5
+
+
 def test_a_transaction_that_was_covered_before_keeps_its_number():
     """C19: a subtask that had not heard of the completion still carries it in its state."""
     assert numbers(covered((1, [1]), (2, [1, 2]))) == [(1, [1]), (2, [2])]

@@ -85,7 +85,11 @@ class CreateEntry:
 
 @dataclass(frozen=True, slots=True)
 class LookForSuccessor:
-    """See whether another driver has created the entry that would be our next."""
+    """See whether another driver has created the entry that would be our next.
+
+    A successor may have come so long ago that the entry was truncated since; then the one before
+    it, which is ours, is gone too, and the answer is that it was taken.
+    """
 
     index: int
 

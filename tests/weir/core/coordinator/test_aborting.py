@@ -357,6 +357,16 @@ def test_a_subtask_that_was_never_heard_of_waits_for_its_barrier():
     assert "sum-0 is waiting for the barrier" in only(ReportAborted, story.at(300)).message
 
 
+def test_progress_of_a_checkpoint_that_is_over_changes_nothing():
+    """C10: a late word about a phase."""
+    story = a_running_job()
+    checkpoint = story.checkpoint()
+    before = story.state
+
+    assert story.hear(progressed(checkpoint, SUM_0, Phase.UPLOADING)) == []
+    assert story.state == before
+
+
 def test_when_all_have_acked_the_slowest_is_the_one_that_took_longest():
     """C10: a checkpoint can still fail after its last ack."""
     story = a_running_job(Policy(max_concurrent=2))

@@ -190,6 +190,15 @@ def test_a_late_ack_never_deletes_a_shared_file_that_a_checkpoint_refers_to():
     ]
 
 
+def test_the_shared_files_of_an_ack_belong_to_its_checkpoint_once():
+    """C7 S4: when that is over and nobody else refers to them, they go."""
+    story = a_running_job(Policy(incremental=True, tolerable_failures=9))
+    checkpoint = story.trigger()
+    story.ack(checkpoint, SUM_0, Files(shared=("new",)))
+
+    assert deleted(story.decline(checkpoint, SUM_1)) == ["new"]
+
+
 # Completeness
 
 

@@ -202,7 +202,7 @@ ALL_FILES = [
 @pytest.mark.parametrize("status", ENDS)
 @pytest.mark.parametrize("managed", [True, False])
 def test_the_retained_checkpoints_stay_or_go_as_the_retention_says(retention, status, managed):
-    """C12: a discard decision for each of finished, cancelled, failed, suspended."""
+    """C12 C13: a discard decision for each of finished, cancelled, failed, suspended."""
     _, said = closed(status, Policy(retention=retention, managed=managed))
 
     spared = managed and status in (CANCELED, STOPPED)

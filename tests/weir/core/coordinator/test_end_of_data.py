@@ -153,7 +153,7 @@ def test_who_may_leave_is_told_again_until_it_has_left():
     assert leaving(story.later(200)) == [SUM_0]
 
     story.finished(SUM_0)
-    assert leaving(story.later(200)) == []
+    assert story.later(200) == []
     assert next_deadline(story.state) is None
 
 

@@ -26,6 +26,7 @@ from weir.core.coordinator.actions import (
 from weir.core.coordinator.events import (
     EntryCreated,
     EntryInDoubt,
+    EntryNotCreated,
     EntryTaken,
     NoSuccessorSeen,
     RestorePointWanted,
@@ -104,6 +105,16 @@ def test_whoever_waits_for_the_loser_is_told():
     assert {answer.outcome.reason for answer in answers} == {Reason.CHECKPOINT_COORDINATOR_SHUTDOWN}
 
 
+def test_nobody_is_told_of_a_periodic_checkpoint_that_was_lost():
+    """C17: nobody asked for it."""
+    story = a_running_job(Policy(interval_ms=100))
+    story.at(50)
+    story.ack_rest(1)
+    story.written(1)
+
+    assert each(Answer, taken(story)) == []
+
+
 def test_an_entry_in_doubt_that_turns_out_to_be_another_s_fences_too():
     """C17 C18: our own try may have failed while the answer was lost."""
     story = a_job_that_lost_its_race()
@@ -117,8 +128,9 @@ def test_an_answer_about_another_entry_fences_nobody():
     """C17: a stale answer is about a number that was decided before."""
     story = a_job_that_lost_its_race()
 
-    assert story.hear(EntryTaken(1)) == []
-    assert story.hear(EntryCreated(1)) == []
+    stale = (EntryTaken(1), EntryCreated(1), EntryNotCreated(1, "late"), EntryInDoubt(1))
+
+    assert story.hear(*stale) == []
     assert story.complete(2) != []
 
 

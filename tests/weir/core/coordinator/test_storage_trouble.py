@@ -214,7 +214,7 @@ def test_entries_are_created_one_at_a_time():
 
 
 def test_a_restart_waits_until_it_is_known_what_the_newest_checkpoint_is():
-    """C18 R1: else sources would rewind behind a checkpoint that completes a moment later."""
+    """C15 C17 C18: else sources would rewind behind a checkpoint that completes a moment later."""
     story = logging()
     story.hear(EntryInDoubt(1))
     story.down(*EVERYONE)

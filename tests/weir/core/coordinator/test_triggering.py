@@ -186,6 +186,7 @@ def test_an_answer_about_a_checkpoint_that_is_over_changes_nothing():
 
     assert story.hear(OperatorSnapshotted(1, WRITE, "hook")) == []
     assert story.hear(OperatorNotSnapshotted(1, WRITE, "raised")) == []
+    assert story.hear(LocationPrepared(1), LocationNotPrepared(1, "denied")) == []
     assert story.state == before
 
 
@@ -232,9 +233,12 @@ def test_the_trigger_reaches_each_subtask_in_the_attempt_that_it_runs_in():
 def test_each_checkpoint_has_an_id_of_its_own_also_after_an_abort():
     """C19: ids never repeat."""
     story = a_running_job()
-    story.decline(story.trigger(), SUM_0, Reason.CHECKPOINT_DECLINED_TASK_NOT_READY)
+    used = []
+    for _ in range(20):
+        used.append(story.trigger())
+        story.decline(used[-1], SUM_0, Reason.CHECKPOINT_DECLINED_TASK_NOT_READY)
 
-    assert story.trigger() == 2
+    assert used == list(range(1, 21))
 
 
 # Types
