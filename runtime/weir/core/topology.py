@@ -108,15 +108,26 @@ class Topology:
 
     @cached_property
     def regions(self) -> dict[SubtaskId, int]:
-        """Subtasks joined by channels share a region; a failure travels no further than that."""
+        """Subtasks joined by channels share a region; a failure travels no further than that.
+
+        Union state joins them too: each restores what all of them had.
+        """
         region = {subtask: number for number, subtask in enumerate(self.subtasks)}
-        for edge in self.edges:
-            for channel in self.channels(edge):
-                ends = {region[self.sender(channel)], region[self.receiver(channel)]}
-                joined = min(ends)
-                for subtask in self.subtasks:
-                    if region[subtask] in ends:
-                        region[subtask] = joined
+        ties = [
+            (self.sender(channel), self.receiver(channel))
+            for edge in self.edges
+            for channel in self.channels(edge)
+        ]
+        ties += [
+            (SubtaskId(operator.id, 0), SubtaskId(operator.id, index))
+            for operator in self.operators
+            if operator.has_union_state
+            for index in range(1, operator.parallelism)
+        ]
+        for one, other in ties:
+            joined, gone = sorted((region[one], region[other]))
+            if joined != gone:
+                region = {s: joined if number == gone else number for s, number in region.items()}
         return region
 
     def channels(self, edge: Edge) -> tuple[ChannelId, ...]:
