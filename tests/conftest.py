@@ -1,6 +1,7 @@
 """Gives pytest three options: accept changed stories, choose tests by spec line, plant a bug."""
 
 import pytest
+
 from simulation.bugs import BUGS
 from simulation.sabotage import plant
 from simulation.slot_bugs import SLOT_BUGS

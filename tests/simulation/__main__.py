@@ -1,8 +1,8 @@
 """Runs fault schedules from the command line: many seeds, one seed, or planted bugs.
 
-    python -m simulation --seeds 2000          two thousand schedules on all cores
-    python -m simulation --from 1234 --seeds 1 one schedule; if it fails, its story
-    python -m simulation --planted             plant each bug of the list and see it caught
+python -m simulation --seeds 2000          two thousand schedules on all cores
+python -m simulation --from 1234 --seeds 1 one schedule; if it fails, its story
+python -m simulation --planted             plant each bug of the list and see it caught
 """
 
 import sys

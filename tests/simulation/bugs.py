@@ -132,7 +132,8 @@ BUGS = (
         f"{_COORDINATOR}.completing",
         "            return write_entry(state.with_pending(logging), _entry(state, logging))\n",
         "            early = replace(state, ledgers=_covered(state, event.checkpoint, pending))\n"
-        "            after, said = write_entry(state.with_pending(logging), _entry(state, logging))\n"
+        "            entry = _entry(state, logging)\n"
+        "            after, said = write_entry(state.with_pending(logging), entry)\n"
         "            return after, (*said, *commits(early, state.ledgers))\n",
     ),
     Bug(

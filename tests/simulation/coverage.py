@@ -104,6 +104,20 @@ def watch_step(
 ) -> None:
     """Count what one step of a job shows."""
     old, new = before.coordinator, after.coordinator
+    _watch_event(world, old, event)
+    for action in said:
+        _watch_action(world, action)
+        _check_report(world, old, action, new)
+    _check_begun(world, old, new)
+    if old.pending is not new.pending:
+        _watch_pending(world, old, new, said)
+    if len(new.held) > len(old.held):
+        world.saw("a split was held back")
+    if new.ids_until > old.ids_until and new.completed == old.completed:
+        world.saw("ids were reserved")
+
+
+def _watch_event(world: World, old: Coordinator, event: Event) -> None:
     match event:
         case events.SubtaskAcked():
             world.saw(f"ack: {fate(old, event).name}")
@@ -115,17 +129,6 @@ def watch_step(
             world.saw("manifest in doubt")
         case _:
             pass
-    if old.pending is not new.pending:
-        _watch_pending(world, old, new, said)
-    for action in said:
-        _check_report(world, old, action, new)
-    _check_begun(world, old, new)
-    if len(new.held) > len(old.held):
-        world.saw("a split was held back")
-    if new.ids_until > old.ids_until and new.completed == old.completed:
-        world.saw("ids were reserved")
-    for action in said:
-        _watch_action(world, action)
 
 
 def _watch_pending(

@@ -1,4 +1,4 @@
-"""A simulated driver process: takes its epoch, runs the production job machine, carries out actions.
+"""A simulated driver process: takes its epoch, runs the production job machine, obeys it.
 
 It owns no decision. Storage, external commits and links answer through the world's heap, late or
 with doubt; everything they say goes into ``job.step`` as an event, and the invariants are checked
@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from simulation.coverage import watch_step
-from simulation.scenario import Scenario
 from simulation.slot import Abort, Completed, Slot
 from simulation.store import OK, UNKNOWN, Damage
 from weir.core import attempt as attempts
@@ -28,7 +27,7 @@ from weir.core.ids import (
     SubtaskId,
 )
 from weir.core.invariants import violations
-from weir.core.job import Action, Event, Job, Launch, SplitWanted, next_deadline, step
+from weir.core.job import Action, Event, Job, Launch, next_deadline, step
 from weir.core.lifecycle import JobStatus, TimePassed
 from weir.core.snapshots import Manifest
 from weir.core.topology import Topology
@@ -190,6 +189,10 @@ class Driver:
     def _tell(self, subtask: SubtaskId, attempt: AttemptId, message: object, *, soft: bool) -> None:
         assert self.job is not None
         slot = self.job.attempt.roster.slot_of(subtask)
+        if isinstance(message, Abort) and self.world.chance(
+            self.sim.scenario.chances.lost_control * 10
+        ):
+            return
         for copy in range(self._copies(soft=soft)):
             wait = self._in_order(("down", slot)) + (self.world.delay(0, 150) if copy else 0)
             self.world.at(wait, self._told, slot, subtask, attempt, message)
@@ -209,7 +212,9 @@ class Driver:
         return 1
 
     def _in_order(self, link: tuple[str, SlotId]) -> int:
-        due = max(self.world.now + self.world.delay(*self.sim.scenario.delays), self.links.get(link, 0))
+        due = max(
+            self.world.now + self.world.delay(*self.sim.scenario.delays), self.links.get(link, 0)
+        )
         self.links[link] = due
         return due - self.world.now
 
@@ -274,23 +279,59 @@ class Driver:
 
     # -- actions
 
-    def _carry_out(self, action: Action) -> None:  # noqa: C901, PLR0912 - one case for each action
-        store = self.sim.store
+    def _carry_out(self, action: Action) -> None:  # noqa: C901 - one case for each action
+        match action:
+            case (
+                actions.Trigger()
+                | actions.NotifyAborted()
+                | actions.NotifyCompleted()
+                | actions.SendToSubtask()
+            ):
+                self._tell_subtasks(action)
+            case actions.Answer(request, outcome):
+                self.sim.answered(self, request, outcome)
+            case actions.EndDriver(status, fenced):
+                self.alive = False
+                for slot in self.slots.values():
+                    slot.die()
+                self.sim.ended(self, status, fenced=fenced)
+            case Launch():
+                self._launch(action)
+            case attempts.ResetSubtasks(slot_id, subtasks):
+                self.world.at(self._in_order(("down", slot_id)), self._reset, slot_id, subtasks)
+            case attempts.RecycleSlot(slot_id):
+                self.lose_slot(slot_id)
+            case attempts.ReportStatus(status):
+                self.status = status
+            case _:
+                self._ask_outside(action)
+
+    def _tell_subtasks(
+        self,
+        action: actions.Trigger
+        | actions.NotifyAborted
+        | actions.NotifyCompleted
+        | actions.SendToSubtask,
+    ) -> None:
         match action:
             case actions.Trigger(barrier, targets):
-                for subtask, attempt in targets:
-                    self._tell(subtask, attempt, barrier, soft=True)
+                self._tell_all(targets, barrier)
             case actions.NotifyAborted(checkpoint, targets):
-                for subtask, attempt in targets:
-                    self._tell(subtask, attempt, Abort(checkpoint), soft=True)
+                self._tell_all(targets, Abort(checkpoint))
             case actions.NotifyCompleted(checkpoint, kind, targets, leaving):
-                for subtask, attempt in targets:
-                    notice = Completed(checkpoint, kind, leaving)
-                    self._tell(subtask, attempt, notice, soft=True)
+                self._tell_all(targets, Completed(checkpoint, kind, leaving))
                 if kind.is_synchronous:
                     self._maybe_die()
             case actions.SendToSubtask(_, (subtask, attempt), message):
                 self._tell(subtask, attempt, message, soft=False)
+
+    def _tell_all(self, targets: tuple[actions.Target, ...], message: object) -> None:
+        for subtask, attempt in targets:
+            self._tell(subtask, attempt, message, soft=True)
+
+    def _ask_outside(self, action: Action) -> None:  # noqa: C901 - one case for each action
+        store = self.sim.store
+        match action:
             case actions.WriteManifest(manifest):
                 path = f"{manifest.location}/_metadata"
                 self.known.add(path)
@@ -312,21 +353,6 @@ class Driver:
                     self._snapshot_hook(checkpoint, operator)
             case actions.PrepareLocation(checkpoint, _):
                 self._prepare_location(checkpoint)
-            case actions.Answer(request, outcome):
-                self.sim.answered(self, request, outcome)
-            case actions.EndDriver(status, fenced):
-                self.alive = False
-                for slot in self.slots.values():
-                    slot.die()
-                self.sim.ended(self, status, fenced=fenced)
-            case Launch():
-                self._launch(action)
-            case attempts.ResetSubtasks(slot, subtasks):
-                self.world.at(self._in_order(("down", slot)), self._reset, slot, subtasks)
-            case attempts.RecycleSlot(slot):
-                self.lose_slot(slot)
-            case attempts.ReportStatus(status):
-                self.status = status
             case _:
                 pass
 
@@ -439,6 +465,3 @@ class Driver:
             self.world.at(wait, self.handle, refused)
             return
         self.world.at(wait, self.handle, events.LocationPrepared(checkpoint))
-
-
-__all__ = ["DIRECTORY", "Driver", "Scenario", "SplitWanted"]

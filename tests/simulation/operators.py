@@ -10,18 +10,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from simulation.external import External, Owner
+from simulation.scenario import MAX_PARALLELISM
 from simulation.world import World
+from weir.core.enumerator import AssignSplit, NoMoreSplits
 from weir.core.ids import ChannelId, CheckpointId, EdgeId, Millis, SubtaskId
 from weir.core.key_groups import group_of, hash_of_long, owner_of
 from weir.core.snapshots import Redistribution, Transaction
 from weir.core.topology import EdgeKind, Topology
-from simulation.scenario import MAX_PARALLELISM
 
 KEYS = 7
 GROUPS = {key: group_of(hash_of_long(key), MAX_PARALLELISM) for key in range(KEYS)}
 
 Input = tuple[int, int, str, int, int]
-"""(split, offset, tag, key, count) of a row on its way; the tag tells a diamond's branches apart."""
+"""(split, offset, tag, key, count) of a row on its way; the tag tells branches apart."""
 
 FOREVER = Millis(1 << 60)
 
@@ -143,9 +144,7 @@ class Operator:
 
     @property
     def watermark(self) -> Millis:
-        return min(
-            (t for c, t in self.watermarks.items() if c not in self.at_end), default=FOREVER
-        )
+        return min((t for c, t in self.watermarks.items() if c not in self.at_end), default=FOREVER)
 
     def edge_watermarks(self) -> tuple[tuple[EdgeId, Millis], ...]:
         lowest: dict[EdgeId, Millis] = {}
@@ -164,9 +163,7 @@ class Operator:
 class Source(Operator):
     """Reads splits that the enumerator assigns."""
 
-    def __init__(
-        self, world: World, topology: Topology, subtask: SubtaskId, rows: int
-    ) -> None:
+    def __init__(self, world: World, topology: Topology, subtask: SubtaskId, rows: int) -> None:
         super().__init__(world, topology, subtask)
         self.rows = rows
         self.positions: dict[int, int] = {}
@@ -174,7 +171,12 @@ class Source(Operator):
         self.wants_split = True
         self.no_more = False
 
-    def assign(self, split: int) -> None:
+    def hear(self, message: AssignSplit | NoMoreSplits) -> None:
+        """The enumerator's answer to a wish for a split."""
+        if isinstance(message, NoMoreSplits):
+            self.no_more = True
+            return
+        split = int(message.split)
         if split in self.positions:
             self.world.violated(f"{self.subtask} was given split {split} twice")
         self.positions[split] = 0

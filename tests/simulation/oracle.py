@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 class Oracle:
     """What must be true of a run, seen from outside."""
 
-    def __init__(
-        self, world: World, scenario: Scenario, store: Store, external: External
-    ) -> None:
+    def __init__(self, world: World, scenario: Scenario, store: Store, external: External) -> None:
         self.world = world
         self.scenario = scenario
         self.store = store

@@ -55,7 +55,7 @@ def run_planted() -> bool:
 
 
 def _hunt(bug: Bug) -> Hunt:
-    schedule = subprocess.run(
+    schedule = subprocess.run(  # noqa: S603 - our own module, our own list
         [sys.executable, "-m", "simulation.hunt", bug.name],
         capture_output=True,
         text=True,
@@ -68,7 +68,7 @@ def _hunt(bug: Bug) -> Hunt:
 
 def _tests_notice(bug: Bug, line: str) -> bool:
     """Whether the tests that name this line of the specification fail with the bug planted."""
-    finished = subprocess.run(
+    finished = subprocess.run(  # noqa: S603 - our own tests, our own list
         [
             *(sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"),
             *("--naming", line, "--plant", bug.name, str(TESTS / "weir")),

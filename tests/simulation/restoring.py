@@ -8,7 +8,7 @@ from simulation.operators import GROUPS, Operator
 from simulation.store import Damage, Store
 from simulation.uploads import Uploads
 from weir.core.ids import CheckpointId, EdgeId, Epoch
-from weir.core.rescale import Inheritance, InFlightShare
+from weir.core.rescale import InFlightShare, Inheritance
 from weir.core.snapshots import StateFile
 
 
@@ -37,14 +37,12 @@ def load(
     operator.restore_watermarks(dict(inheritance.watermarks))
     _remember_files(uploads, inheritance, restored)
     batches: dict[EdgeId, list[object]] = {}
-    for share in inheritance.in_flight:
-        batches.setdefault(share.handle.channel.edge, []).extend(_rows(uploads, share))
+    for caught in inheritance.in_flight:
+        batches.setdefault(caught.handle.channel.edge, []).extend(_rows(uploads, caught))
     return batches
 
 
-def _remember_files(
-    uploads: Uploads, inheritance: Inheritance, restored: CheckpointId
-) -> None:
+def _remember_files(uploads: Uploads, inheritance: Inheritance, restored: CheckpointId) -> None:
     """What was inherited whole may be the base of the next increment."""
     pieces: dict[int, StateFile] = {}
     for handle in inheritance.keyed:
@@ -60,9 +58,7 @@ def _rows(uploads: Uploads, share: InFlightShare) -> list[object]:
     assert isinstance(batches, tuple)
     kept: list[object] = []
     for batch in batches:
-        rows = tuple(
-            row for row in batch if share.groups is None or GROUPS[row[3]] in share.groups
-        )
+        rows = tuple(row for row in batch if share.groups is None or GROUPS[row[3]] in share.groups)
         if rows:
             kept.append(rows)
     return kept

@@ -256,7 +256,7 @@ def draw_strategy(rng: random.Random, policy: Policy) -> Strategy:
 
 
 def draw_chances(rng: random.Random) -> Chances:
-    """Each schedule has a few kinds of faults, so that runs differ in kind and not in luck alone."""
+    """Each schedule has some kinds of faults, so that runs differ in kind and not only in luck."""
 
     def some(rate: float, likely: float = 0.5) -> float:
         return rate * rng.random() * 2 if rng.random() < likely else 0.0

@@ -5,6 +5,13 @@ up its state, often at another parallelism. Chaos strikes until the schedule's c
 everything must heal, the sources run dry, and the job has to finish by itself.
 """
 
+from simulation.driver import DIRECTORY, Driver
+from simulation.external import External
+from simulation.network import Network
+from simulation.oracle import Oracle
+from simulation.scenario import MAX_PARALLELISM, Scenario, draw
+from simulation.store import Store
+from simulation.world import World
 from weir.core import attempt as attempts
 from weir.core import recovery
 from weir.core.coordinator import actions, events
@@ -21,14 +28,6 @@ from weir.core.snapshots import (
     StateFile,
     SubtaskSnapshot,
 )
-
-from simulation.driver import DIRECTORY, Driver
-from simulation.external import External
-from simulation.network import Network
-from simulation.oracle import Oracle
-from simulation.scenario import MAX_PARALLELISM, Scenario, draw
-from simulation.store import Store
-from simulation.world import World
 
 LONGEST = 60_000
 """Simulated milliseconds after which a job that has not finished never will."""
@@ -60,7 +59,8 @@ class Simulation:
         self.final: Driver | None = None
         exactly_once = self.scenario.policy.mode is Mode.EXACTLY_ONCE
         self.world.order_is_checked = exactly_once and self.scenario.shape.keeps_order
-        self.world.time_is_checked = exactly_once and self.scenario.shape.name not in ("chain", "slices")
+        has_one_region = self.scenario.shape.name != "chain"
+        self.world.time_is_checked = exactly_once and has_one_region
 
     # -- running
 

@@ -30,7 +30,8 @@ SLOT_BUGS = (
         ("A2",),
         f"{_CORE}.alignment",
         "        if self.barrier is None or not all(\n"
-        "            channel in self.delivered or channel in self.ended for channel in self.channels\n"
+        "            channel in self.delivered or channel in self.ended "
+        "for channel in self.channels\n"
         "        ):\n",
         "        missing = [\n"
         "            c for c in self.channels if c not in self.delivered and c not in self.ended\n"
@@ -100,8 +101,8 @@ SLOT_BUGS = (
         "an ended channel is waited for",
         ("A7",),
         f"{_CORE}.alignment",
-        "            channel in self.delivered or channel in self.ended for channel in self.channels\n",
-        "            channel in self.delivered for channel in self.channels\n",
+        "            channel in self.delivered or channel in self.ended for channel",
+        "            channel in self.delivered for channel",
     ),
     Bug(
         "a newer barrier joins the older alignment",
@@ -205,9 +206,9 @@ SLOT_BUGS = (
         "control waits for room in the output",
         ("A11",),
         f"{_CORE}.turns",
-        "            if not inbox.queue or channel in task.aligner.blocked:\n                continue\n",
-        "            if not inbox.queue or channel in task.aligner.blocked:\n                continue\n"
-        "            if not task.has_room(self.output_limit):\n                continue\n",
+        "            if isinstance(inbox.queue[0], CONTROL):\n",
+        "            has_room = task.has_room(self.output_limit)\n"
+        "            if isinstance(inbox.queue[0], CONTROL) and has_room:\n",
     ),
     Bug(
         "the rest of a cut batch is forgotten",
@@ -229,8 +230,8 @@ SLOT_BUGS = (
         "a base is not held while it is built on",
         ("S4",),
         f"{_CORE}.coordinator.triggering",
-        "        base_files = tuple(file.path for file in newest.manifest.files() if file.shared)\n",
-        "",
+        "tuple(file.path for file in newest.manifest.files() if file.shared)\n",
+        "()\n",
     ),
     Bug(
         "splits of a reset reader are lost",

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from simulation.scenario import Chances
 from simulation.world import World
+from weir.core.ids import Epoch
 from weir.core.journal import Entry, readable, to_probe
 from weir.core.retention import StoredFile
-from weir.core.ids import Epoch
 
 OK, FAILED, UNKNOWN = "ok", "failed", "unknown"
 

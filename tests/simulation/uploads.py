@@ -83,9 +83,7 @@ class Uploads:
         reached_end: bool,
     ) -> None:
         upload = self.uploads[checkpoint]
-        upload.snapshot = replace(
-            upload.snapshot, watermarks=watermarks, reached_end=reached_end
-        )
+        upload.snapshot = replace(upload.snapshot, watermarks=watermarks, reached_end=reached_end)
         if not upload.waiting:
             self._over(upload)
 
