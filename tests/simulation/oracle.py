@@ -146,9 +146,13 @@ class Oracle:
                     rows.update((split, offset, tag) for tag in tags)
         return rows
 
-    def _judge_output(self) -> None:
-        expected = self._expected()
+    def tally(self) -> tuple[Counter[tuple[int, int, str]], Counter[tuple[int, int, str]]]:
+        """The rows that the external system must hold, and those that it holds."""
         delivered = Counter((s, o, tag) for s, o, tag, _, _ in self.external.committed)
+        return self._expected(), delivered
+
+    def _judge_output(self) -> None:
+        expected, delivered = self.tally()
         lost = expected - delivered
         if lost:
             self.world.violated(f"{sum(lost.values())} rows lost, such as {min(lost)}")

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from simulation.coverage import missing
+from simulation.scenario import draw
 from simulation.simulation import Simulation
 from simulation.story import story
 
@@ -41,7 +42,7 @@ class Outcome:
 
 
 def run_one(seed: int) -> Outcome:
-    simulation = Simulation(seed)
+    simulation = Simulation(draw(seed))
     world = simulation.world
     violation, told = "", ""
     try:

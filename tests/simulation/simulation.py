@@ -5,11 +5,13 @@ up its state, often at another parallelism. Chaos strikes until the schedule's c
 everything must heal, the sources run dry, and the job has to finish by itself.
 """
 
+from collections.abc import Iterator
+
 from simulation.driver import DIRECTORY, Driver
 from simulation.external import External
 from simulation.network import Network
 from simulation.oracle import Oracle
-from simulation.scenario import MAX_PARALLELISM, Scenario, draw
+from simulation.scenario import MAX_PARALLELISM, Scenario
 from simulation.store import Store
 from simulation.world import World
 from weir.core import attempt as attempts
@@ -43,9 +45,9 @@ KINDS = (
 class Simulation:
     """The world of one seed."""
 
-    def __init__(self, seed: int) -> None:
-        self.scenario: Scenario = draw(seed)
-        self.world = World(seed)
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.world = World(scenario.seed)
         self.store = Store(self.world, self.scenario.chances)
         self.external = External(self.world)
         self.network = Network(self.world, self.scenario)
@@ -65,6 +67,11 @@ class Simulation:
     # -- running
 
     def run(self) -> None:
+        for _ in self.moments():
+            pass
+
+    def moments(self) -> Iterator[int]:
+        """The whole schedule, moment by moment, with the verdict at its end."""
         self.oracle.judge_admission()
         self.deploy()
         self.world.at(10, self.chaos)
@@ -72,6 +79,7 @@ class Simulation:
         while not self.is_over():
             if self.world.now > LONGEST or not self.world.step():
                 self.world.violated(f"the job did not finish in {self.world.now} ms")
+            yield self.world.now
         self.oracle.judge(self)
 
     def is_over(self) -> bool:

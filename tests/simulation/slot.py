@@ -162,9 +162,13 @@ class Slot:
                 self.sim.network.detach(hosted.run, subtask)
 
     def gone(self, subtask: SubtaskId, run: Run) -> None:
-        """The subtask has finished."""
-        if self._of(subtask, run) is not None:
-            self.reset((subtask,))
+        """The subtask has finished; a trigger that it did not read any more is declined."""
+        if self._of(subtask, run) is None:
+            return
+        unread = self.turns.remove(subtask)
+        self.reset((subtask,))
+        for mail in unread:
+            self.post(subtask, AttemptId(run[1]), mail.message)
 
     def post(self, subtask: SubtaskId, attempt: AttemptId, message: object) -> None:
         """Mail from the driver; a stale one is dropped, and a trigger always gets an answer."""

@@ -90,14 +90,16 @@ class Turns:
         self._round.append(task.subtask)
         self._lanes[task.subtask] = deque(task.inboxes)
 
-    def remove(self, subtask: SubtaskId) -> None:
-        """The subtask is gone, and with it whatever was meant for it."""
+    def remove(self, subtask: SubtaskId) -> list[Mail]:
+        """The subtask is gone. Mail that it did not read is returned: a trigger wants an answer."""
         if self.tasks.pop(subtask, None) is None:
-            return
+            return []
         self._round.remove(subtask)
         del self._lanes[subtask]
         self.idle_sources.discard(subtask)
+        unread = [mail for mail in self.mail if mail.subtask == subtask]
         self.mail = deque(mail for mail in self.mail if mail.subtask != subtask)
+        return unread
 
     def post(self, subtask: SubtaskId, message: object) -> None:
         """Mail for a subtask that is gone reaches nobody."""
