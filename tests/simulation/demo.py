@@ -87,6 +87,7 @@ def scenario() -> Scenario:
         standby=1,
         delays=(1, 4),
         turn_cost=1,
+        bottleneck="",
         calm_at=10_000,
     )
 

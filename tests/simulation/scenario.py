@@ -158,7 +158,10 @@ class Scenario:
     standby: int
     delays: tuple[int, int]
     turn_cost: int
-    """Milliseconds that a slot's turn takes; slow slots have full queues."""
+    """Milliseconds that a slot's turn takes."""
+    bottleneck: str
+    """An operator, or nothing, whose turns take much longer: queues before it are full."""
+    bottleneck_cost: int
 
     def topology(self, *, salt: int = 0) -> Topology:
         """The graph, at the widths of this deployment (another salt, other widths)."""
@@ -188,7 +191,9 @@ def draw(seed: int) -> Scenario:
     rng = random.Random(seed)
     shape = SHAPES[seed % len(SHAPES)]
     slowest = rng.choice((2, 4, 10))
-    policy = draw_policy(rng, slowest)
+    downstream = [name for name, role in shape.roles if role != "source"]
+    bottleneck = rng.choice(downstream) if rng.random() < 0.4 else ""
+    policy = draw_policy(rng, 2 * slowest + 20 if bottleneck else slowest)
     return Scenario(
         seed=seed,
         shape=shape,
@@ -206,7 +211,9 @@ def draw(seed: int) -> Scenario:
         calm_at=rng.randint(500, 1200),
         standby=rng.randint(0, 1),
         delays=(1, slowest),
-        turn_cost=rng.choice((1, 1, 1, 2, 5)),
+        turn_cost=rng.choice((1, 1, 1, 2, 4)),
+        bottleneck=bottleneck,
+        bottleneck_cost=rng.randint(6, 16),
     )
 
 

@@ -256,13 +256,22 @@ class Slot:
         if isinstance(turn, Rest):
             self._busy = 1
             return
-        self._busy = 1 if isinstance(turn, Mail | Reach) else self.sim.scenario.turn_cost
+        self._busy = self._cost(turn)
         hosted = self.hosted[turn.subtask]
         try:
             self._take(hosted, turn)
         except (UserCodeError, FencedOut):
             hosted.fail(attempts.FailureCause.USER_CODE)
         self.wake()
+
+    def _cost(self, turn: Mail | Reach | Advance | Process | Poll) -> int:
+        """Control costs next to nothing; user code takes its time."""
+        scenario = self.sim.scenario
+        if isinstance(turn, Mail | Reach):
+            return 1
+        if isinstance(turn, Process) and turn.subtask.operator == scenario.bottleneck:
+            return scenario.bottleneck_cost
+        return scenario.turn_cost
 
     def _waiting_control(self) -> str:
         """A barrier or cancel marker that could be handled at once: nothing is preferred to it."""

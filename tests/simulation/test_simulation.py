@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from simulation.demo import act, scenario
 from simulation.runner import run_one
 from simulation.scenario import SHAPES, Chances, draw
@@ -27,7 +28,7 @@ def test_the_same_seeds_give_the_same_histories_under_any_hash_seed() -> None:
 def _digest(hash_seed: str) -> str:
     env = {**os.environ, "PYTHONHASHSEED": hash_seed}
     env["PYTHONPATH"] = os.pathsep.join(str(ROOT / d) for d in ("runtime", "tests"))
-    finished = subprocess.run(  # noqa: S603 - our own module
+    finished = subprocess.run(
         [sys.executable, "-m", "simulation", "--seeds", "60", "--digest"],
         env=env,
         capture_output=True,
@@ -42,7 +43,7 @@ def test_a_quiet_job_completes_every_checkpoint_that_it_begins(shape: int) -> No
     """C9: without faults nothing expires; only subtasks that are closing decline."""
     drawn = draw(shape)
     policy = replace(drawn.policy, mode=Mode.EXACTLY_ONCE, timeout_ms=5000, interval_ms=60)
-    quiet = replace(drawn, chances=Chances(), policy=policy, turn_cost=1, delays=(1, 3))
+    quiet = replace(drawn, chances=Chances(), policy=policy, bottleneck="", delays=(1, 3))
     simulation = Simulation(quiet)
 
     simulation.run()

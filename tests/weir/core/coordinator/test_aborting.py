@@ -172,6 +172,7 @@ def test_a_shared_file_that_a_completed_checkpoint_refers_to_is_not_deleted():
     story.ack(second, SUM_0, Files(shared=("base", "new")))
 
     assert only(DeleteFiles, story.decline(second, SUM_1)).paths == ("new",)
+    assert dict(story.state.shared.references) == {"base": 1}
 
 
 def test_whoever_asked_is_told_why_there_is_none():

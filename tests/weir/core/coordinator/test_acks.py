@@ -159,10 +159,11 @@ def test_a_duplicate_that_brings_other_files_loses_those():
 
 
 def test_a_late_duplicate_deletes_nothing_of_a_completed_savepoint():
-    """C7 C12: the user owns it."""
+    """C7 C12: the user owns it, and every one before it."""
     story = a_running_job()
+    savepoints = [story.checkpoint(SAVEPOINT), story.checkpoint(SAVEPOINT)]
 
-    assert story.ack(story.checkpoint(SAVEPOINT), SUM_0) == []
+    assert [story.ack(savepoint, SUM_0) for savepoint in savepoints] == [[], []]
 
 
 def test_a_late_ack_of_a_restored_checkpoint_deletes_nothing_of_it():

@@ -243,6 +243,17 @@ def test_an_answer_about_a_commit_that_is_confirmed_changes_nothing():
     assert story.state == before
 
 
+def test_a_late_doubt_about_one_commit_does_not_repeat_another():
+    """R5: each answer is about its own number."""
+    story = a_running_job()
+    story.complete(story.trigger())
+    story.complete(story.trigger())
+    story.hear(CommitConfirmed(WRITE, 1))
+
+    assert story.hear(CommitInDoubt(WRITE, 1)) == []
+    assert story.later(200) == []
+
+
 def test_a_plain_savepoint_commits_nothing():
     """C11 R5: its transactions stay with the sinks until a checkpoint covers them."""
     story = a_running_job()
@@ -393,7 +404,45 @@ def test_the_log_is_truncated_now_and_then_far_behind_what_is_kept():
     assert [truncation.below for truncation in truncations] == [34, 34]
 
 
+def test_a_short_log_is_left_alone():
+    """C17: there is nothing behind what a reader needs."""
+    story = a_running_job()
+    said = []
+    for _ in range(LOG_MARGIN):
+        said += story.complete(story.trigger())
+        story.tidy_up()
+
+    assert each(TruncateLog, said) == []
+
+
+def test_the_entry_of_the_oldest_kept_checkpoint_is_never_truncated():
+    """C17 C12: however long ago it was written."""
+    owned = [(40, a_manifest(1)), (60, a_manifest(2))]
+    story = a_running_job(Policy(retained=9), reign=a_reign(*owned, next_id=3))
+    said = []
+    for _ in range(3):
+        said += story.complete(story.trigger())
+        story.tidy_up()
+
+    assert each(TruncateLog, said) == [TruncateLog(40 - LOG_MARGIN)]
+
+
 # Shared files
+
+
+def test_the_registry_counts_shared_files_and_no_others():
+    """S4: once for each checkpoint that refers to them, and for each that may build on them."""
+    story = a_running_job(Policy(incremental=True))
+    first = story.trigger()
+    story.ack(first, SUM_0, Files(own=("own",), shared=("base",)))
+    story.complete(first)
+    second = story.trigger()
+    assert dict(story.state.shared.references) == {"base": 2}
+
+    story.ack(second, SUM_0, Files(shared=("base", "new")))
+    story.complete(second)
+
+    assert dict(story.state.shared.references) == {"base": 2, "new": 1}
 
 
 def test_a_base_is_held_until_the_checkpoint_that_builds_on_it_has_ended():

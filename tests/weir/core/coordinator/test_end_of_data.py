@@ -149,12 +149,32 @@ def test_who_may_leave_is_told_again_until_it_has_left():
     completed_with(story, READ_0, SUM_0)
     story.finished(READ_0)
 
-    assert leaving(story.later(200)) == [SUM_0]
-    assert leaving(story.later(200)) == [SUM_0]
+    assert story.later(100) == []
+    assert leaving(story.later(100)) == [SUM_0]
+    assert story.later(100) == []
+    assert leaving(story.later(100)) == [SUM_0]
 
     story.finished(SUM_0)
     assert story.later(200) == []
     assert next_deadline(story.state) is None
+
+
+def test_a_restart_takes_back_that_somebody_may_leave():
+    """C14 R1: what comes back has rows to process again."""
+    story = a_running_job()
+    completed_with(story, READ_0)
+    story.down(*EVERYONE)
+    story.up(*EVERYONE, attempt=2)
+
+    assert story.later(200) == []
+
+
+def test_a_plain_savepoint_repeats_no_farewell():
+    """C14 R5: only the completion that covered a subtask lets it go."""
+    story = a_running_job()
+    completed_with(story, READ_0)
+
+    assert leaving(story.complete(story.trigger(SAVEPOINT))) == []
 
 
 # The final checkpoint
@@ -213,6 +233,14 @@ def test_a_final_checkpoint_that_fails_is_tried_again_after_a_while():
     assert triggered(story.decline(1, SUM_0)) == []
     assert next_deadline(story.state) == 200
     assert triggered(story.later(200)) == [2]
+
+
+def test_another_checkpoint_s_failure_does_not_delay_the_final_one():
+    """C14: only a final checkpoint that failed waits."""
+    story = a_running_job(Policy(tolerable_failures=9))
+    story.decline(story.trigger(), SUM_0)
+
+    assert triggered(story.at_end(*EVERYONE)) == [2]
 
 
 def test_a_final_checkpoint_observes_the_pause():

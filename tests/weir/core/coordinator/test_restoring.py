@@ -167,6 +167,19 @@ def test_a_region_without_a_sink_has_no_transactions_to_resolve():
     assert each(ResolveTransactions, story.restore(READ_0, SUM_0)) == []
 
 
+def test_each_of_several_resolutions_is_followed_to_its_end():
+    """R5 R4: two regions restart, and one answer is not the other's."""
+    story = a_running_job()
+    first = only(ResolveTransactions, story.restore(attempt=2))
+    second = only(ResolveTransactions, story.restore(attempt=3))
+
+    story.hear(TransactionsUnresolved(second.ticket))
+
+    assert story.later(200) == [second]
+    story.hear(TransactionsResolved(second.ticket))
+    assert story.state.resolving == (first,)
+
+
 def test_transactions_that_could_not_be_resolved_are_tried_again():
     """R5: never left dangling."""
     story = a_running_job()

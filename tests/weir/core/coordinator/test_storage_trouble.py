@@ -20,6 +20,7 @@ from weir.core.coordinator.actions import (
     CreateEntry,
     DeleteFiles,
     DoomAttempt,
+    LookForSuccessor,
     NotifyAborted,
     NotifyCompleted,
     OfferRestorePoint,
@@ -225,6 +226,26 @@ def test_a_restart_waits_until_it_is_known_what_the_newest_checkpoint_is():
     story.logged()
     said = story.restore(attempt=3)
     assert only_manifest(said) == 1
+
+
+def test_a_restart_waits_for_a_manifest_that_is_being_written():
+    """C15 C18: the same, one stage earlier."""
+    story = persisting()
+    story.down(*EVERYONE)
+
+    assert story.hear(RestorePointWanted(2, EVERYONE)) == []
+    story.written(1)
+    assert each(LookForSuccessor, story.logged()) == [LookForSuccessor(2)]
+
+
+def test_a_restart_waits_for_whatever_else_is_being_written_into_the_log():
+    """C17: it would find its own entry there, and take it for a successor's."""
+    story = a_running_job(reign=a_reign(next_id=17, ids_until=17))
+    story.ask()
+    story.down(*EVERYONE)
+
+    assert story.hear(RestorePointWanted(2, EVERYONE)) == []
+    assert each(LookForSuccessor, story.logged()) == [LookForSuccessor(2)]
 
 
 def only_manifest(said):

@@ -126,6 +126,16 @@ def test_what_waited_for_a_trigger_that_does_not_come_is_let_go():
     assert sent(story.hear(split("b"))) == ["b"]
 
 
+def test_the_end_of_another_checkpoint_does_not_let_it_go():
+    """C4: its own trigger has not been sent."""
+    story = a_running_job(Policy(max_concurrent=2, tolerable_failures=9), BOTH)
+    first = story.trigger()
+    story.ask()
+    story.hear(OperatorSnapshotted(2, READ, "pool"), split("a"))
+
+    assert sent(story.decline(first, SUM_0)) == []
+
+
 def test_a_split_that_waited_for_a_reader_that_went_down_is_not_sent():
     """C4: the enumerator has it back by then; sent as well, it would be read twice."""
     story = a_running_job(topology=BOTH)
