@@ -14,7 +14,7 @@ BUGS = (
     # C: the coordinator
     Bug(
         "a record leaves between barrier and snapshot",
-        ("C1", "A9"),
+        ("C1", "A9", "A12"),
         f"{_CORE}.task",
         "            Prepare(checkpoint),\n            Broadcast(outgoing),\n",
         "            Broadcast(outgoing),\n            Prepare(checkpoint),\n",

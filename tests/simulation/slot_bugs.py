@@ -128,7 +128,7 @@ SLOT_BUGS = (
     ),
     Bug(
         "concurrent checkpoints share one tally",
-        ("A8", "A3"),
+        ("A8",),
         f"{_CORE}.alignment",
         "(barrier, now, set()))[2].add(channel)\n",
         "(barrier, now, set()))\n"

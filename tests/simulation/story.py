@@ -1,16 +1,25 @@
 """Tells a schedule's history in words that a person can follow.
 
-What was recorded are the events and actions themselves; they are put into words only when somebody
-wants to read them, that is, when a schedule has failed or is being watched.
+What was recorded are the events, actions and orders themselves; they are put into words only when
+somebody wants to read them, that is, when a schedule has failed. What the driver hears and says
+reads as it will in a real driver's log.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, get_args
+
+from weir.core.barriers import Barrier, CancelMarker, Watermark
+from weir.core.hearing import heard
+from weir.core.job import Action, Event
+from weir.core.lifecycle import TimePassed
+from weir.core.task import Ack, Broadcast, Capture, Decline, Grant, PersistInFlight, Transmit
+from weir.core.telling import tell
 
 if TYPE_CHECKING:
     from simulation.simulation import Simulation
 
-LINES = 120
-WIDTH = 180
+LINES = 150
+WIDTH = 160
 
 
 def story(simulation: "Simulation") -> str:
@@ -22,12 +31,54 @@ def story(simulation: "Simulation") -> str:
         f"  {scenario.strategy}",
         f"  {scenario.chances}",
     ]
-    told = [line(*entry) for entry in list(simulation.world.story)[-LINES:]]
-    return "\n".join([*head, *told, ""])
+    return "\n".join([*head, *list(_lines(simulation))[-LINES:], ""])
 
 
-def line(now: int, who: str, what: object) -> str:
-    text = str(what)
-    if len(text) > WIDTH:
-        text = text[: WIDTH - 1] + "…"
-    return f"{now:>6} ms  {who:<10} {text}"
+def _lines(simulation: "Simulation") -> Iterator[str]:
+    for now, who, what in simulation.world.story:
+        if isinstance(what, TimePassed | Grant):
+            continue
+        text = _words(what)
+        shown = text if len(text) <= WIDTH else text[: WIDTH - 1] + "…"
+        yield f"{now:>6} ms  {who:<10} {shown}"
+
+
+def _words(what: object) -> str:
+    if isinstance(what, get_args(Event)):
+        return f"hears: {heard(what, job='sim').text}"
+    if isinstance(what, get_args(Action)):
+        return f"says: {tell(what, job='sim').text}"
+    return _order(what)
+
+
+def _order(what: object) -> str:
+    match what:
+        case Transmit(channel, element):
+            return f"sends {_element(element)} on {channel}"
+        case Broadcast(barrier):
+            return f"forwards {_element(barrier)}"
+        case Capture(barrier):
+            return f"captures its state for checkpoint {barrier.checkpoint}"
+        case PersistInFlight(checkpoint, rows):
+            caught = ", ".join(f"{len(r)} {side} batches of {c}" for c, side, r in rows)
+            return f"saves what barrier {checkpoint} overtook: {caught}"
+        case Ack(checkpoint):
+            return f"acks checkpoint {checkpoint}"
+        case Decline(checkpoint, reason):
+            return f"declines checkpoint {checkpoint}: {reason}"
+        case _:
+            return str(what)
+
+
+def _element(element: object) -> str:
+    match element:
+        case Barrier(checkpoint, kind, alignment):
+            return f"barrier {checkpoint} ({kind}, {alignment})"
+        case CancelMarker(checkpoint):
+            return f"the cancel marker of {checkpoint}"
+        case Watermark(time):
+            return f"watermark {time}"
+        case tuple():
+            return "rows " + ", ".join(f"{row[0]}/{row[1]}" for row in element)
+        case _:
+            return type(element).__name__

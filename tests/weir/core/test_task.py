@@ -142,7 +142,7 @@ def test_a_clock_that_is_behind_makes_no_negative_delay():
 
 
 def test_the_order_at_a_barrier_is_fixed():
-    """A9, A12: prepare; what that emits; the barrier on every output; capture; ack when durable."""
+    """C1, A9, A12: prepare; what that emits; the barrier on every output; capture; ack."""
     slot = a_slot(A, leads_to=(X, Y))
     slot.buffered.append("held back")
     slot.feed(A, barrier(1))

@@ -1,0 +1,35 @@
+"""The architecture page speaks of the code as it is."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "runtime" / "ARCHITECTURE.md").read_text()
+CORE = ROOT / "runtime" / "weir" / "core"
+
+
+def test_every_module_of_the_core_has_its_place_on_the_page() -> None:
+    """A newcomer finds each room from the page."""
+    modules = {path.stem for path in CORE.iterdir() if not path.name.startswith("__")}
+
+    assert {module for module in modules if not re.search(rf"\b{module}\b", PAGE)} == set()
+
+
+def test_the_stages_of_a_checkpoint_are_those_of_the_code() -> None:
+    """The picture of a checkpoint's life names the types that hold it."""
+    stages = re.findall(
+        r"^class (\w+):\n", (CORE / "coordinator" / "state.py").read_text(), re.MULTILINE
+    )
+    drawn = re.findall(r"\b(Preparing|Collecting|Collected|Persisting|Logging)\b", PAGE)
+
+    assert set(drawn) <= set(stages)
+    assert len(set(drawn)) == 5
+
+
+def test_the_ids_jump_by_what_the_page_says() -> None:
+    """C19: sixteen, in words, is the block that an entry reserves."""
+    block = re.search(r"^ID_BLOCK = (\d+)$", (CORE / "journal.py").read_text(), re.MULTILINE)
+
+    assert block is not None
+    assert block[1] == "16"
+    assert "sixteen" in PAGE

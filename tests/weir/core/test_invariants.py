@@ -1,0 +1,119 @@
+"""Each invariant notices the state that it is there to forbid."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from weir.core import attempt as attempts
+from weir.core import coordinator as checkpoints
+from weir.core.coordinator.state import (
+    Closing,
+    Collecting,
+    Coordinator,
+    FromNothing,
+    Persisting,
+    Preparing,
+    Ticket,
+    Ticking,
+)
+from weir.core.ids import CheckpointId, Epoch, Millis, OperatorId, RequestId, SubtaskId
+from weir.core.invariants import violations
+from weir.core.job import Job
+from weir.core.lifecycle import JobStatus
+from weir.core.plan import Plan
+from weir.core.policy import Policy
+from weir.core.requests import Origin, Request
+from weir.core.restarts import NoRestart
+from weir.core.shared_files import SharedFiles
+from weir.core.snapshots import CheckpointKind, Commit, SinkLedger
+from weir.core.topology import Operator, Topology
+
+SINK = OperatorId("sink")
+SUBTASK = SubtaskId(SINK, 0)
+TOPOLOGY = Topology((Operator(SINK, 1, is_sink=True),), ())
+REQUEST = Request(1, Origin.CLOCK, CheckpointKind.CHECKPOINT, RequestId(""))
+PLAN = Plan((SUBTASK,), (SUBTASK,), ())
+
+
+def a_job(**changed: object) -> Job:
+    reign = checkpoints.Reign(
+        epoch=Epoch(1),
+        driver="d",
+        directory="job",
+        index=0,
+        next_id=CheckpointId(5),
+        ids_until=CheckpointId(20),
+        owned=(),
+        beginning=FromNothing(),
+    )
+    state, _ = checkpoints.begin(Policy(), TOPOLOGY, reign)
+    running: Coordinator = replace(state, status=JobStatus.RUNNING)
+    changed_state = replace(running, **changed)  # type: ignore[arg-type]
+    return Job(attempts.initial(TOPOLOGY, NoRestart()), changed_state)
+
+
+def a_ticket(checkpoint: int) -> Ticket:
+    here = CheckpointId(checkpoint)
+    now = Millis(0)
+    return Ticket(here, REQUEST, PLAN, now, now, "job", CheckpointId(0), ())
+
+
+def collecting(checkpoint: int, *, awaiting: frozenset[SubtaskId]) -> Collecting:
+    return Collecting(a_ticket(checkpoint), (), awaiting)
+
+
+BROKEN: dict[str, Callable[[], Job]] = {
+    "C19: an id that was never given out": lambda: a_job(
+        pending=(collecting(7, awaiting=frozenset({SUBTASK})),)
+    ),
+    "C19: an id beyond the reservation": lambda: a_job(next_id=CheckpointId(21)),
+    "C19: two checkpoints of one id": lambda: a_job(
+        policy=Policy(max_concurrent=2),
+        pending=(collecting(4, awaiting=frozenset({SUBTASK})),) * 2,
+    ),
+    "C6: more than may run at once": lambda: a_job(
+        pending=(
+            collecting(3, awaiting=frozenset({SUBTASK})),
+            collecting(4, awaiting=frozenset({SUBTASK})),
+        )
+    ),
+    "C7: nobody is waited for": lambda: a_job(pending=(collecting(4, awaiting=frozenset()),)),
+    "C8: written without all acks": lambda: a_job(
+        pending=(Persisting(a_ticket(4), {}, None, Millis(0)),)  # type: ignore[arg-type]
+    ),
+    "C4: messages held for no trigger": lambda: a_job(held=("a message",)),
+    "C4: two checkpoints prepared at once": lambda: a_job(
+        policy=Policy(max_concurrent=2),
+        pending=tuple(
+            Preparing(a_ticket(n), frozenset({SINK}), location_ready=True) for n in (3, 4)
+        ),
+    ),
+    "C2: the clock outlives RUNNING": lambda: a_job(
+        status=JobStatus.RESTARTING, clock=Ticking(Millis(9))
+    ),
+    "C3: requests outlive RUNNING": lambda: a_job(status=JobStatus.RESTARTING, queue=(REQUEST,)),
+    "C5: a queue out of order": lambda: a_job(queue=(replace(REQUEST, number=2), REQUEST)),
+    "C19: a gap in the commits": lambda: a_job(
+        ledgers={SINK: SinkLedger(SINK, 3, CheckpointId(1), (Commit(SINK, 2, ()),))}
+    ),
+    "C14: running and finished": lambda: a_job(
+        running={SUBTASK: attempts.AttemptId(0)}, finished=frozenset({SUBTASK})
+    ),
+    "C14: at its end and not running": lambda: a_job(at_end=frozenset({SUBTASK})),
+    "S4: a file that nobody refers to": lambda: a_job(shared=SharedFiles({"shared/x": 1})),
+    "C12: a checkpoint outlives its job": lambda: a_job(
+        life=Closing(JobStatus.CANCELED), pending=(collecting(4, awaiting=frozenset({SUBTASK})),)
+    ),
+}
+
+
+def test_a_sound_job_violates_nothing() -> None:
+    """Otherwise the simulator would find what is not there."""
+    assert violations(a_job()) == ()
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_job_is_noticed(name: str) -> None:
+    """C2, C3, C4, C5, C6, C7, C8, C12, C14, C19, S4: one forbidden state each."""
+    assert violations(BROKEN[name]()), name
