@@ -88,8 +88,11 @@ def seek_restore_point(state: Coordinator) -> Step:
 
 
 def on_successor(state: Coordinator, event: NoSuccessorSeen | SuccessorUnknown) -> Step:
-    if not state.looking or event.index != state.journal.index:
+    """An answer about an entry that we have written since says nothing: look again."""
+    if not state.looking:
         return state, ()
+    if event.index != state.journal.index:
+        return replace(state, looking=False), ()
     if isinstance(event, SuccessorUnknown):
         return retry_later(state, LookForSuccessor(event.index)), ()
     restore = newest_restore_point(state)

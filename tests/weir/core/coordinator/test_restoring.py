@@ -126,6 +126,18 @@ def test_two_who_ask_at_once_are_offered_the_same():
     assert isinstance(offers[0].restore, RestoreManifest)
 
 
+def test_an_answer_about_an_entry_that_has_been_written_since_is_no_answer():
+    """C17: the look is repeated where the log ends now, and nobody waits for ever."""
+    story = a_running_job()
+    story.checkpoint()
+    story.hear(RestorePointWanted(2, (SUM_0,)))
+
+    said = story.hear(NoSuccessorSeen(1))
+
+    assert each(OfferRestorePoint, said) == []
+    assert each(LookForSuccessor, said) == [LookForSuccessor(2)]
+
+
 # Transactions of dead attempts
 
 
