@@ -6,9 +6,10 @@ after every step. A paused driver handles nothing until it wakes, which is how z
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from simulation.coverage import watch_step
+from simulation.hosted import Surroundings
 from simulation.slot import Abort, Completed, Slot
 from simulation.store import OK, UNKNOWN, Damage
 from weir.core import attempt as attempts
@@ -22,6 +23,7 @@ from weir.core.ids import (
     Epoch,
     Millis,
     OperatorId,
+    RequestId,
     SlotId,
     SplitId,
     SubtaskId,
@@ -32,16 +34,27 @@ from weir.core.lifecycle import JobStatus, TimePassed
 from weir.core.snapshots import Manifest
 from weir.core.topology import Topology
 
-if TYPE_CHECKING:
-    from simulation.simulation import Simulation
-
 DIRECTORY = "job"
+
+
+class Setting(Surroundings, Protocol):
+    """What a driver finds in its world."""
+
+    @property
+    def current(self) -> "Driver": ...
+    def name_slot(self) -> SlotId: ...
+    def kill_driver(self, driver: "Driver") -> None: ...
+    def check_restore(self, driver: "Driver", manifest: Manifest) -> None: ...
+    def ended(self, driver: "Driver", status: JobStatus, *, fenced: bool) -> None: ...
+    def answered(
+        self, driver: "Driver", request: RequestId, outcome: actions.Granted | actions.Denied
+    ) -> None: ...
 
 
 class Driver:
     """One driver process of one deployment."""
 
-    def __init__(self, sim: "Simulation", name: str, wish: recovery.Wish, salt: int) -> None:
+    def __init__(self, sim: Setting, name: str, wish: recovery.Wish, salt: int) -> None:
         self.sim = sim
         self.world = sim.world
         self.name = name

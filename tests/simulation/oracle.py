@@ -6,8 +6,7 @@ too early or left behind, and questions without an answer.
 """
 
 from collections import Counter
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 from simulation.external import External
 from simulation.operators import key_of
@@ -21,8 +20,16 @@ from weir.core.policy import Mode
 from weir.core.snapshots import Manifest
 from weir.core.topology import Edge, EdgeKind, Topology
 
-if TYPE_CHECKING:
-    from simulation.simulation import Simulation
+
+@dataclass(frozen=True)
+class Ending:
+    """What the driver that finished the job left behind."""
+
+    epoch: Epoch
+    topology: Topology
+    known: frozenset[str]
+    """Files that it had been told of."""
+    unanswered: frozenset[str]
 
 
 class Oracle:
@@ -119,17 +126,16 @@ class Oracle:
 
     # -- at the end
 
-    def judge(self, sim: "Simulation") -> None:
+    def judge(self, ending: Ending) -> None:
         self._judge_output()
-        self._judge_state(sim)
+        self._judge_state(ending)
         self._judge_log()
-        self._judge_files(sim)
+        self._judge_files(ending)
         dangling = self.external.dangling()
         if dangling:
             self.world.violated(f"transactions are left: {dangling[:3]}")
-        for driver in sim.drivers:
-            if driver is sim.final and driver.asked:
-                self.world.violated(f"{sorted(driver.asked)} were never answered")
+        if ending.unanswered:
+            self.world.violated(f"{sorted(ending.unanswered)} were never answered")
 
     def _expected(self) -> Counter[tuple[int, int, str]]:
         """The sequential reference: which rows the sink must see, by split, offset and branch."""
@@ -179,7 +185,7 @@ class Oracle:
     def _has_keys(self) -> bool:
         return any("keyed" in role for _, role in self.scenario.shape.roles)
 
-    def _judge_state(self, sim: "Simulation") -> None:
+    def _judge_state(self, ending: Ending) -> None:
         by_key: Counter[int] = Counter()
         for (split, offset, _), times in self._expected().items():
             by_key[key_of(split, offset)] += times
@@ -190,10 +196,10 @@ class Oracle:
                 if wrong:
                     self.world.violated(f"key {key} ends with {found}, not {count}")
         if self._exactly_once:
-            self._judge_rules(sim)
-            self._judge_passed(sim)
+            self._judge_rules(ending)
+            self._judge_passed(ending)
 
-    def _judge_passed(self, sim: "Simulation") -> None:
+    def _judge_passed(self, ending: Ending) -> None:
         """List state that was dealt out anew still adds up to every row that went through."""
         rows = self._expected()
         for name, role in self.scenario.shape.roles:
@@ -203,15 +209,15 @@ class Oracle:
             passed = [
                 count
                 for subtask, count in self.world.passed.items()
-                if subtask.operator == name and subtask in sim.current.topology.subtasks
+                if subtask.operator == name and subtask in ending.topology.subtasks
             ]
             is_map = role in ("map", "union")
             if is_map and self.world.passed_is_checked and sum(passed) != total:
                 self.world.violated(f"{sum(passed)} rows went through {name}, not {total}")
 
-    def _judge_rules(self, sim: "Simulation") -> None:
+    def _judge_rules(self, ending: Ending) -> None:
         """Every subtask of the last deployment knows every rule, once."""
-        known = {s: r for s, r in self.world.rules.items() if s in sim.current.topology.subtasks}
+        known = {s: r for s, r in self.world.rules.items() if s in ending.topology.subtasks}
         for subtask, rules in known.items():
             if any(times != 1 for times in rules.values()):
                 self.world.violated(f"{subtask} saw a broadcast row more than once")
@@ -230,9 +236,8 @@ class Oracle:
                     self.world.violated(f"checkpoint {entry.checkpoint} after {newest}")
                 newest = entry.checkpoint
 
-    def _judge_files(self, sim: "Simulation") -> None:
+    def _judge_files(self, ending: Ending) -> None:
         """Nothing needed is gone, nothing that the last driver knew of is left over."""
-        assert sim.final is not None
         referenced = self._referenced(self._restorable())
         for path in sorted(referenced):
             if path not in self.store.files:
@@ -240,13 +245,13 @@ class Oracle:
         left = [
             path
             for path in sorted(self.store.files)
-            if path in sim.final.known
-            and self.store.epochs[path] == sim.final.epoch
+            if path in ending.known
+            and self.store.epochs[path] == ending.epoch
             and path not in referenced
         ]
         if left:
             self.world.violated(f"{len(left)} files were left behind, such as {left[0]}")
-        facts = retention.StorageFacts(sim.final.epoch, self.store.stored(), referenced)
+        facts = retention.StorageFacts(ending.epoch, self.store.stored(), referenced)
         garbage = retention.garbage(facts)
         if any(path in referenced for path in garbage):
             self.world.violated("a file in use was taken for garbage")

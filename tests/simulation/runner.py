@@ -49,7 +49,7 @@ def run_one(seed: int) -> Outcome:
         simulation.run()
     except Exception as error:  # noqa: BLE001 - whatever broke, the seed is the finding
         violation = f"{type(error).__name__}: {error}"
-        told = story(simulation) + "".join(traceback.format_exception(error)[-3:])
+        told = story(simulation.scenario, world) + "".join(traceback.format_exception(error)[-3:])
     faults = sum(count for name, count in world.seen.items() if name.startswith("fault: "))
     digest = zlib.crc32(repr(sorted(world.seen.items())).encode(), world.digest)
     return Outcome(

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from simulation.driver import DIRECTORY, Driver
 from simulation.external import External
 from simulation.network import Network
-from simulation.oracle import Oracle
+from simulation.oracle import Ending, Oracle
 from simulation.scenario import MAX_PARALLELISM, Scenario
 from simulation.store import Store
 from simulation.world import World
@@ -58,7 +58,6 @@ class Simulation:
         self.slots_made = 0
         self.finished = False
         self.requests = 0
-        self.final: Driver | None = None
         exactly_once = self.scenario.policy.mode is Mode.EXACTLY_ONCE
         self.world.order_is_checked = exactly_once and self.scenario.shape.keeps_order
         has_one_region = self.scenario.shape.name != "chain"
@@ -80,7 +79,10 @@ class Simulation:
             if self.world.now > LONGEST or not self.world.step():
                 self.world.violated(f"the job did not finish in {self.world.now} ms")
             yield self.world.now
-        self.oracle.judge(self)
+        final = self.current
+        self.oracle.judge(
+            Ending(final.epoch, final.topology, frozenset(final.known), frozenset(final.asked))
+        )
 
     def is_over(self) -> bool:
         """The job has finished, and whoever else believed to run it has noticed."""
@@ -143,7 +145,6 @@ class Simulation:
             return
         if status is JobStatus.FINISHED:
             self.finished = True
-            self.final = driver
         elif status is JobStatus.STOPPED:
             self._resume_from(self.oracle.last_savepoint())
         else:

@@ -6,8 +6,10 @@ reads as it will in a real driver's log.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
+from simulation.scenario import Scenario
+from simulation.world import World
 from weir.core.barriers import Barrier, CancelMarker, Watermark
 from weir.core.hearing import heard
 from weir.core.job import Action, Event
@@ -15,15 +17,11 @@ from weir.core.lifecycle import TimePassed
 from weir.core.task import Ack, Broadcast, Capture, Decline, Grant, PersistInFlight, Transmit
 from weir.core.telling import tell
 
-if TYPE_CHECKING:
-    from simulation.simulation import Simulation
-
 LINES = 150
 WIDTH = 160
 
 
-def story(simulation: "Simulation") -> str:
-    scenario = simulation.scenario
+def story(scenario: Scenario, world: World) -> str:
     widths = ", ".join(f"{name} ×{width}" for name, width in scenario.widths)
     head = [
         f"seed {scenario.seed}: {scenario.shape.name} ({widths})",
@@ -31,11 +29,11 @@ def story(simulation: "Simulation") -> str:
         f"  {scenario.strategy}",
         f"  {scenario.chances}",
     ]
-    return "\n".join([*head, *list(_lines(simulation))[-LINES:], ""])
+    return "\n".join([*head, *list(_lines(world))[-LINES:], ""])
 
 
-def _lines(simulation: "Simulation") -> Iterator[str]:
-    for now, who, what in simulation.world.story:
+def _lines(world: World) -> Iterator[str]:
+    for now, who, what in world.story:
         if isinstance(what, TimePassed | Grant):
             continue
         text = _words(what)
