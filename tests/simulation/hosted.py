@@ -174,7 +174,8 @@ class Hosted:
         if self.task.at_end:
             return
         self._emit(self.operator.flush())
-        self.operator.ended()
+        if self.world.is_news(self.task.subtask.operator, self.run[0]):
+            self.operator.ended()
         self.announce_end()
 
     def announce_end(self) -> None:

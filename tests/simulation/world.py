@@ -10,7 +10,7 @@ import zlib
 from collections import Counter, deque
 from collections.abc import Callable
 
-from weir.core.ids import Millis, SubtaskId
+from weir.core.ids import Millis, OperatorId, SubtaskId
 
 
 class Violation(AssertionError):
@@ -35,6 +35,8 @@ class World:
         self.time_is_checked = False
         self.passed_is_checked = True
         """Until a restore drops what finished subtasks had counted."""
+        self.ended_in: dict[OperatorId, int] = {}
+        """The epoch in which each operator's data ended last; a zombie's end is no news."""
         self.final: dict[int, int] = {}
         """Rows by key, as the keyed operator counted them when its data ended."""
         self.passed: dict[SubtaskId, int] = {}
@@ -69,6 +71,12 @@ class World:
 
     def delay(self, low: int, high: int) -> int:
         return self.rng.randint(low, high)
+
+    def is_news(self, operator: OperatorId, epoch: int) -> bool:
+        """Whether the end of this operator's data counts, or a newer driver has seen one."""
+        newest = max(epoch, self.ended_in.get(operator, 0))
+        self.ended_in[operator] = newest
+        return epoch == newest
 
     def saw(self, what: str) -> None:
         self.seen[what] += 1
