@@ -75,6 +75,24 @@ EXPECTED = (
             "driver dies while stopping",
         )
     ),
+    *(
+        f"attempt: {way}"
+        for way in (
+            "Created -> WaitingForSlots",
+            "WaitingForSlots -> Restoring",
+            "Restoring -> Deploying",
+            "Restoring -> WaitingForSlots",
+            "Restoring -> BackingOff",
+            "Deploying -> Running",
+            "Deploying -> BackingOff",
+            "Running -> BackingOff",
+            "Running -> Stopping",
+            "Running -> Ended",
+            "BackingOff -> Restoring",
+            "BackingOff -> WaitingForSlots",
+            "Stopping -> Ended",
+        )
+    ),
     "driver: fenced",
     "takeover: too late, read again",
     "restart: region",
@@ -91,7 +109,7 @@ EXPECTED = (
     "a split was held back",
     "ids were reserved",
     "log was truncated",
-    "entry in doubt",
+    *(f"entry: {name}" for name in ("created", "taken", "not created", "in doubt")),
     "manifest in doubt",
     "shared file reused",
     "refused: cycle",
@@ -111,10 +129,17 @@ def watch_step(
     _check_begun(world, old, new)
     if old.pending is not new.pending:
         _watch_pending(world, old, new, said)
+    if before.attempt.phase is not after.attempt.phase:
+        _watch_phase(world, type(before.attempt.phase).__name__, type(after.attempt.phase).__name__)
     if len(new.held) > len(old.held):
         world.saw("a split was held back")
     if new.ids_until > old.ids_until and new.completed == old.completed:
         world.saw("ids were reserved")
+
+
+def _watch_phase(world: World, start: str, end: str) -> None:
+    if start != end:
+        world.saw(f"attempt: {start} -> {end}")
 
 
 def _watch_event(world: World, old: Coordinator, event: Event) -> None:
@@ -123,8 +148,14 @@ def _watch_event(world: World, old: Coordinator, event: Event) -> None:
             world.saw(f"ack: {fate(old, event).name}")
         case events.SubtaskDeclined(reason=reason):
             world.saw(f"reason: {reason.name}")
+        case events.EntryCreated():
+            world.saw("entry: created")
+        case events.EntryTaken():
+            world.saw("entry: taken")
+        case events.EntryNotCreated():
+            world.saw("entry: not created")
         case events.EntryInDoubt():
-            world.saw("entry in doubt")
+            world.saw("entry: in doubt")
         case events.ManifestInDoubt():
             world.saw("manifest in doubt")
         case _:

@@ -81,6 +81,9 @@ class Driver:
         if not self.alive:
             return
         entries = self.sim.store.read_log()
+        if entries is None:
+            self.world.at(10, self.start)
+            return
         ended = recovery.closed_as(entries, self.wish.deployment)
         if ended is not None:
             self.alive = False

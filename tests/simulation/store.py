@@ -10,7 +10,7 @@ from collections.abc import Callable
 from simulation.scenario import Chances
 from simulation.world import World
 from weir.core.ids import Epoch
-from weir.core.journal import Entry, readable, to_probe
+from weir.core.journal import Entry, above, is_conclusive, to_probe
 from weir.core.retention import StoredFile
 
 OK, FAILED, UNKNOWN = "ok", "failed", "unknown"
@@ -29,6 +29,7 @@ class Store:
         self.files: dict[str, object] = {}
         self.epochs: dict[str, Epoch] = {}
         self.log: dict[int, Entry] = {}
+        self.floor = 0
         self.protected: Callable[[str], bool] = lambda _: False
 
     def put(self, path: str, value: object, epoch: Epoch, done: Callable[[str], None]) -> None:
@@ -37,7 +38,8 @@ class Store:
     def _put(self, path: str, value: object, epoch: Epoch, done: Callable[[str], None]) -> None:
         outcome = self._outcome()
         if outcome == "partial":
-            self._write(path, Damage(), epoch)
+            self.files.setdefault(path, Damage())
+            self.epochs.setdefault(path, epoch)
             done(FAILED)
             return
         if outcome in (OK, "unknown, done"):
@@ -80,23 +82,29 @@ class Store:
             done("taken" if is_taken else "free")
 
     def truncate(self, below: int) -> None:
+        """The floor is noted first: a truncated log is never taken for an empty one."""
+        self.floor = below
         for index in sorted(self.log):
             if index < below:
                 del self.log[index]
 
-    def read_log(self) -> tuple[tuple[int, Entry], ...]:
-        """To the end: a stale listing is only a hint, single entries are read and found."""
+    def read_log(self) -> tuple[tuple[int, Entry], ...] | None:
+        """To the end: a stale listing is only a hint, single entries are read and found.
+
+        None when even that shows nothing of a log that has been truncated.
+        """
         found = dict(self.log)
         if self.world.chance(self.chances.stale_listing):
             self.world.saw("fault: stale listing")
-            found = {k: e for k, e in self.log.items() if self.world.rng.random() < 0.5}
+            shown = self.world.rng.choice((0.0, 0.5))
+            found = {k: e for k, e in self.log.items() if self.world.rng.random() < shown}
         absent: frozenset[int] = frozenset()
-        while (index := to_probe(found, absent)) is not None:
+        while (index := to_probe(found, absent, self.floor)) is not None:
             if index in self.log:
                 found[index] = self.log[index]
             else:
                 absent |= {index}
-        return readable(found)
+        return above(found, self.floor) if is_conclusive(found, self.floor) else None
 
     def epoch(self) -> Epoch:
         """Of the driver that reigns by the log."""

@@ -97,15 +97,26 @@ def readable(entries: Mapping[int, Entry]) -> tuple[tuple[int, Entry], ...]:
     return tuple(reversed(run))
 
 
-def to_probe(found: Mapping[int, Entry], absent: frozenset[int]) -> int | None:
+def to_probe(found: Mapping[int, Entry], absent: frozenset[int], floor: int) -> int | None:
     """The entry to read next, until nothing is left: a listing is a hint, and it may be stale.
 
     A reader goes on beyond the newest entry that it knows, and back from the oldest, until it has
-    seen both ends missing.
+    seen both ends missing. Below the floor, which is written down before anything is truncated,
+    there is only debris.
     """
-    run = readable(found)
-    newest = run[-1][0] if run else -1
+    run = above(found, floor)
+    newest = run[-1][0] if run else floor - 1
     if newest + 1 not in absent:
         return newest + 1
-    oldest = run[0][0] if run else 0
-    return oldest - 1 if oldest > 0 and oldest - 1 not in absent else None
+    oldest = run[0][0] if run else floor
+    return oldest - 1 if oldest > floor and oldest - 1 not in absent else None
+
+
+def above(found: Mapping[int, Entry], floor: int) -> tuple[tuple[int, Entry], ...]:
+    """What is readable of the entries that truncation has left."""
+    return readable({index: entry for index, entry in found.items() if index >= floor})
+
+
+def is_conclusive(found: Mapping[int, Entry], floor: int) -> bool:
+    """Whether the log has been read. One that was ever truncated is not empty: read it again."""
+    return floor == 0 or bool(above(found, floor))

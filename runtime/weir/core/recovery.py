@@ -98,7 +98,8 @@ class Candidate:
 def candidates(entries: tuple[tuple[int, Entry], ...]) -> tuple[Candidate, ...]:
     """The line of checkpoints that lead to the log's end; a new beginning starts a new line.
 
-    A plain savepoint is a copy for the user and no part of the line.
+    A plain savepoint is a copy for the user and no part of the line. The savepoint that a job
+    stopped with outlives the job, even where its checkpoints do not.
     """
     line: list[Candidate] = []
     for index, entry in entries:
@@ -112,7 +113,7 @@ def candidates(entries: tuple[tuple[int, Entry], ...]) -> tuple[Candidate, ...]:
                 owned = not entry.kind.is_savepoint
                 line.append(Candidate(index, entry.manifest, entry.checkpoint, entry.kind, owned))
             case JobClosed(retains=False):
-                line = []
+                line = [candidate for candidate in line[-1:] if candidate.kind.is_savepoint]
             case _:
                 pass
     return tuple(line)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weir.core.journal import IdsReserved, readable, to_probe
+from weir.core.journal import IdsReserved, above, is_conclusive, readable, to_probe
 
 
 def entry(ids_until=1):
@@ -51,15 +51,17 @@ def test_the_readable_part_is_unbroken_ends_at_the_newest_and_cannot_be_longer(p
 # Reading beyond a listing
 
 
-def read_through(log, listed):
-    """Follow the probes from what a listing showed; the entries that were found."""
+def read_through(log, listed, floor=0):
+    """Follow the probes from what a listing showed; the entries that were found, if any must be."""
     found, absent = {index: entry() for index in listed}, set()
-    while (index := to_probe(found, frozenset(absent))) is not None:
+    while (index := to_probe(found, frozenset(absent), floor)) is not None:
         if index in log:
             found[index] = entry()
         else:
             absent.add(index)
-    return [index for index, _ in readable(found)]
+    if not is_conclusive(found, floor):
+        return "read it again"
+    return [index for index, _ in above(found, floor)]
 
 
 def test_a_stale_listing_does_not_hide_the_end_of_the_log():
@@ -75,6 +77,22 @@ def test_a_hole_in_a_listing_does_not_cut_the_log_in_two():
 def test_probing_ends_where_truncation_has_been():
     """C17: the log's beginning is wherever its oldest entry is."""
     assert read_through(range(3, 6), listed=[4]) == [3, 4, 5]
+
+
+def test_a_truncated_log_is_never_taken_for_an_empty_one():
+    """C17 C18: a driver that believed it would start the job from nothing."""
+    assert read_through(range(40, 50), listed=[], floor=40) == list(range(40, 50))
+    assert read_through(range(60, 70), listed=[], floor=40) == "read it again"
+
+
+def test_a_log_that_was_never_truncated_may_be_empty():
+    """C17: the first driver of a job finds nothing, and that is all there is."""
+    assert read_through((), listed=[], floor=0) == []
+
+
+def test_what_a_zombie_created_below_the_floor_is_no_part_of_the_log():
+    """C17: entries are truncated far behind the end, and may come back as debris."""
+    assert read_through([3, 40, 41], listed=[3], floor=40) == [40, 41]
 
 
 @given(st.integers(0, 9), st.integers(1, 9), st.data())

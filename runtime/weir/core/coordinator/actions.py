@@ -96,7 +96,7 @@ class LookForSuccessor:
 
 @dataclass(frozen=True, slots=True)
 class TruncateLog:
-    """Entries below this number may be deleted, oldest first."""
+    """Entries below this number may be deleted, oldest first, once it is noted as the floor."""
 
     below: int
 
