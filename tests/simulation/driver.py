@@ -30,6 +30,7 @@ from weir.core.ids import (
 )
 from weir.core.invariants import violations
 from weir.core.job import Action, Event, Job, Launch, next_deadline, step
+from weir.core.journal import Entry, EpochTaken
 from weir.core.lifecycle import JobStatus, TimePassed
 from weir.core.snapshots import Manifest
 from weir.core.topology import Topology
@@ -93,12 +94,23 @@ class Driver:
         manifests = {path: self._manifest(path) for path in (*paths, self.wish.path) if path}
         facts = recovery.Facts(entries, manifests)
         resolution = recovery.resolve(facts, self.wish, self.topology)
+        self._check_wish(entries, resolution)
         self.world.saw(f"recovery: {type(resolution).__name__}")
         self.world.tell(self.name, resolution)
         if isinstance(resolution, recovery.Refuse):
             self.world.violated(f"{resolution.subject}: {resolution.reason}")
         claimed = takeover.claim(entries, resolution, self.wish, self.name)
         self._claim(claimed, resolution)
+
+    def _check_wish(
+        self, entries: tuple[tuple[int, Entry], ...], resolution: recovery.Resolution
+    ) -> None:
+        """The first driver of a submission restores what the submission named."""
+        taken = [e for _, e in entries if isinstance(e, EpochTaken)]
+        is_first = all(e.deployment != self.wish.deployment for e in taken)
+        restored = getattr(resolution, "path", "")
+        if is_first and self.wish.path and restored != self.wish.path:
+            self.world.violated(f"{self.wish.path} was named, and {restored} is restored")
 
     def _manifest(self, path: str) -> Manifest | recovery.Damaged:
         found = self.sim.store.files.get(path)

@@ -126,6 +126,7 @@ def test_an_abort_discards_what_was_uploaded_at_any_stage(stage):
     slot.abort(1)
 
     assert slot.discards == [1]
+    assert slot.task.aborted == set(), "it is over, and need not be remembered"
     slot.grant(X, 5)
     slot.feed(B, overtaking(1))
     assert slot.acks == acks
