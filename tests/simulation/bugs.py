@@ -356,6 +356,13 @@ BUGS = (
         "SinkLedger(ledger.sink)",
     ),
     Bug(
+        "a rollback gives commit numbers out again",
+        ("C19",),
+        f"{_CORE}.commit",
+        "    missing = range(ledger.sequence + 1, given + 1)\n",
+        "    return ledger\n    missing = range(ledger.sequence + 1, given + 1)\n",
+    ),
+    Bug(
         "ids run past the reservation",
         ("C19",),
         f"{_COORDINATOR}.triggering",

@@ -70,6 +70,7 @@ EXPECTED = (
             "user code fails",
             "slot stands still",
             "upgrade without a savepoint",
+            "rollback to an older checkpoint",
             "snapshot declined",
             "stray ack",
             "driver dies while stopping",

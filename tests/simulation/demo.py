@@ -8,6 +8,7 @@ written down below. The verdict at the end is computed from the external system'
 import sys
 import time
 from collections import Counter, deque
+from collections.abc import Iterable
 from dataclasses import replace
 
 from rich.console import Console, Group
@@ -113,7 +114,7 @@ class Show:
             now, _, what = world.story.popleft()
             if isinstance(what, TOLD):
                 said = tell(what, job="demo")
-                fresh.append(Text(f"{now:>5} ms    {said.text}"[:150], _style(what)))
+                fresh.append(Text(f"{now:>5} ms    {said.text}", _style(what)))
         self.lines.extend(fresh)
         return fresh
 
@@ -124,8 +125,13 @@ class Show:
         return Group(
             Panel(_graph(self.simulation), title="dataflow", subtitle=title),
             Panel(_checkpoints(driver), title="checkpoints"),
-            Panel(Group(*self.lines), title="what happened", height=LINES + 2),
+            Panel(_unwrapped(self.lines), title="what happened", height=LINES + 2),
         )
+
+
+def _unwrapped(lines: Iterable[Text]) -> Text:
+    """One line each, however narrow the terminal."""
+    return Text("\n", no_wrap=True, overflow="ellipsis").join(lines)
 
 
 def _style(what: object) -> str:

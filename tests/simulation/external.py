@@ -64,6 +64,8 @@ class External:
     def commit(self, commit: Commit) -> None:
         names = tuple(transaction.name for transaction in commit.transactions)
         numbers = self.numbers.setdefault(commit.sink, {})
+        if not names and commit.sequence in numbers:
+            return
         if numbers.setdefault(commit.sequence, names) != names:
             self.world.violated(
                 f"{commit.sink} commit {commit.sequence} was {numbers[commit.sequence]}, "

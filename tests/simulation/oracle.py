@@ -108,6 +108,13 @@ class Oracle:
                 f"restores {manifest.location} for {wish.deployment}, but the newest is {newest}"
             )
 
+    def older_checkpoint(self) -> str:
+        """One that is retained behind the newest, if there is one."""
+        line = recovery.candidates(readable(self.store.log))
+        owned = [candidate.path for candidate in line if candidate.owned]
+        older = owned[-self.scenario.policy.retained : -1]
+        return older[-1] if older and older[-1] in self.store.files else ""
+
     def is_closed(self) -> bool:
         """Whether the log says that the job is over."""
         return isinstance(self.store.log.get(max(self.store.log, default=-1)), JobClosed)

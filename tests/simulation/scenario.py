@@ -134,6 +134,7 @@ class Chances:
     request: float = 0.0
     stop: float = 0.0
     upgrade: float = 0.0
+    rollback: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -293,4 +294,5 @@ def draw_chances(rng: random.Random) -> Chances:
         request=some(0.05, 0.7),
         stop=some(0.012, 0.5),
         upgrade=some(0.01, 0.4),
+        rollback=some(0.02, 0.4),
     )

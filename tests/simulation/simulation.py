@@ -235,9 +235,20 @@ class Simulation:
             world.saw("fault: upgrade without a savepoint")
             driver.die()
             self.deploy()
+        elif world.chance(chances.rollback):
+            self._roll_back(driver)
         elif world.chance(chances.clock_jump):
             world.saw("fault: clock jumps")
             driver.skew += world.rng.choice((-300, -40, 60, 700))
+
+    def _roll_back(self, driver: Driver) -> None:
+        """Somebody goes back to an older checkpoint. Output repeats, so only where it may."""
+        older = self.oracle.older_checkpoint()
+        repeats = self.scenario.policy.mode is Mode.AT_LEAST_ONCE
+        if repeats and older and not driver.status.is_terminal:
+            self.world.saw("fault: rollback to an older checkpoint")
+            driver.die()
+            self.deploy(older)
 
     def _wake(self, driver: Driver) -> None:
         self.world.saw("fault: zombie wakes")

@@ -58,6 +58,18 @@ def restored(manifest: Manifest, ledger: SinkLedger) -> SinkLedger:
     return cover(ledger, manifest.checkpoint, transactions)
 
 
+def catch_up(ledger: SinkLedger, given: int) -> SinkLedger:
+    """A job that goes back to an older checkpoint does not give its sinks' numbers a second time.
+
+    A sink that has seen a number would take new output under it for done. So the numbers that were
+    given since are repeated empty: done already, or a gap closed.
+    """
+    missing = range(ledger.sequence + 1, given + 1)
+    empty = tuple(Commit(ledger.sink, number, ()) for number in missing)
+    sequence = max(ledger.sequence, given)
+    return replace(ledger, sequence=sequence, unconfirmed=(*ledger.unconfirmed, *empty))
+
+
 @dataclass(frozen=True, slots=True)
 class Verdicts:
     """What becomes of the transactions that a dead attempt left open."""

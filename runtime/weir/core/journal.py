@@ -9,10 +9,10 @@ there, so that even a zombie, which can trigger checkpoints but complete none, n
 that its successor uses too (spec C19).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from weir.core.ids import CheckpointId, Epoch
+from weir.core.ids import CheckpointId, Epoch, OperatorId
 from weir.core.lifecycle import JobStatus
 from weir.core.snapshots import CheckpointKind
 
@@ -47,6 +47,8 @@ class CheckpointLogged:
     kind: CheckpointKind
     manifest: str
     ids_until: CheckpointId
+    numbers: tuple[tuple[OperatorId, int], ...] = ()
+    """The commit number that each sink has been given last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,16 @@ def readable(entries: Mapping[int, Entry]) -> tuple[tuple[int, Entry], ...]:
             break
         run.append((index, entries[index]))
     return tuple(reversed(run))
+
+
+def numbers_given(entries: Iterable[tuple[int, Entry]]) -> dict[OperatorId, int]:
+    """The highest commit number of each sink, whatever line of checkpoints it was given in."""
+    highest: dict[OperatorId, int] = {}
+    for _, entry in entries:
+        if isinstance(entry, CheckpointLogged):
+            for sink, number in entry.numbers:
+                highest[sink] = max(number, highest.get(sink, 0))
+    return highest
 
 
 def to_probe(found: Mapping[int, Entry], absent: frozenset[int], floor: int) -> int | None:

@@ -4,13 +4,14 @@ Reading comes first, then one exclusive creation. If somebody else was faster, e
 again, because what was read before is no longer the end of the log (spec C17).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeGuard
 
 from weir.core.coordinator import Reign
 from weir.core.coordinator.state import Beginning, Borrowed, FromNothing
-from weir.core.ids import CheckpointId, Epoch
-from weir.core.journal import ID_BLOCK, Entry, EpochTaken
+from weir.core.ids import CheckpointId, Epoch, OperatorId
+from weir.core.journal import ID_BLOCK, Entry, EpochTaken, numbers_given
 from weir.core.recovery import ReplayCommit, Resolution, RestoreFrom, Wish
 from weir.core.snapshots import Manifest
 
@@ -22,6 +23,8 @@ class Claim:
     index: int
     entry: EpochTaken
     next_id: CheckpointId
+    numbers: Mapping[OperatorId, int]
+    """Commit numbers that are not to be given out again."""
 
 
 def claim(
@@ -45,7 +48,7 @@ def claim(
         claims=wish.claims,
         ids_until=CheckpointId(next_id + ID_BLOCK),
     )
-    return Claim(index, entry, CheckpointId(next_id))
+    return Claim(index, entry, CheckpointId(next_id), numbers_given(entries))
 
 
 def _restores(resolution: Resolution) -> TypeGuard[RestoreFrom | ReplayCommit]:
@@ -69,4 +72,5 @@ def reign(claimed: Claim, resolution: Resolution, directory: str) -> Reign:
         ids_until=claimed.entry.ids_until,
         owned=owned,
         beginning=beginning,
+        numbers=claimed.numbers,
     )

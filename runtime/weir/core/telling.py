@@ -204,7 +204,7 @@ def _entry(entry: Entry) -> str:
 def _transactions(action: CommitTransactions | ResolveTransactions) -> str:
     match action:
         case CommitTransactions(epoch, commit):
-            names = named(transaction.name for transaction in commit.transactions)
+            names = named(t.name for t in commit.transactions) if commit.transactions else "nothing"
             return (
                 f"Committing {names} of {commit.sink} as number {commit.sequence}, epoch {epoch}."
             )

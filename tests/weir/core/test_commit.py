@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinated_job import SAVEPOINT, WRITE, a_manifest, a_transaction
-from weir.core.commit import Verdicts, confirm, cover, due, resolve, restored
+from weir.core.commit import Verdicts, catch_up, confirm, cover, due, resolve, restored
 from weir.core.ids import OperatorId
 from weir.core.snapshots import Commit, SinkLedger, Transaction
 
@@ -26,6 +26,26 @@ def numbers(ledger):
 
 
 # Numbers
+
+
+def test_numbers_that_were_given_in_another_line_are_repeated_empty():
+    """C19: after a rollback new output comes under new numbers, and there is no gap."""
+    rolled_back = catch_up(covered((1, [1])), given=3)
+
+    assert numbers(cover(rolled_back, 9, [a_transaction(9)])) == [
+        (1, [1]),
+        (2, []),
+        (3, []),
+        (4, [9]),
+    ]
+
+
+def test_a_job_that_goes_on_has_nothing_to_catch_up_with():
+    """C19: its own checkpoint gave the newest number."""
+    ledger = covered((1, [1]), (2, [2]))
+
+    assert catch_up(ledger, given=2) == ledger
+    assert catch_up(ledger, given=0) == ledger
 
 
 def test_each_completion_gives_what_it_newly_covers_the_next_number():

@@ -1,5 +1,7 @@
 """What a starting driver writes into the log, and what it may believe once that is there."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,7 +42,20 @@ def test_the_first_driver_of_a_job_takes_the_first_entry():
             ids_until=1 + ID_BLOCK,
         ),
         next_id=1,
+        numbers={},
     )
+
+
+def test_the_commit_numbers_of_the_log_are_known_whatever_is_restored():
+    """C19: after a rollback a sink sees no number again."""
+    five, six = (("write", 5),), (("write", 6),)
+    entries = (replace(logged(3), numbers=five), replace(logged(4), numbers=six))
+    older = restoring(3, goes_on=False)
+
+    taken = claimed(*entries, resolution=older)
+
+    assert taken.numbers == {"write": 6}
+    assert reign(taken, older, DIRECTORY).numbers == {"write": 6}
 
 
 def test_a_takeover_consumes_the_entry_that_a_zombie_needs():

@@ -9,7 +9,7 @@ Rule 2: nothing inside it waits, sleeps, logs, or asks what time it is.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from weir.core import commit
@@ -81,6 +81,8 @@ class Reign:
     owned: tuple[tuple[int, Manifest], ...]
     """Retained checkpoints of this job with their entries, oldest first."""
     beginning: Beginning
+    numbers: Mapping[OperatorId, int] = field(default_factory=dict)
+    """The highest commit number that the log says each sink was given."""
 
 
 def begin(policy: Policy, topology: Topology, reign: Reign) -> Step:
@@ -105,18 +107,21 @@ def begin(policy: Policy, topology: Topology, reign: Reign) -> Step:
         completed=tuple(Completed(m, index, NO_CHECKPOINT) for index, m in reign.owned),
         beginning=reign.beginning,
         shared=shared,
-        ledgers=_ledgers(topology, manifests),
+        ledgers=_ledgers(topology, manifests, reign.numbers),
     )
     return state, completing.commits(state, {})
 
 
-def _ledgers(topology: Topology, manifests: list[Manifest]) -> Mapping[OperatorId, SinkLedger]:
-    ledgers = {sink: SinkLedger(sink) for sink in topology.sinks}
-    if manifests:
-        newest = manifests[-1]
-        for ledger in newest.ledgers:
-            if ledger.sink in ledgers:
-                ledgers[ledger.sink] = commit.restored(newest, ledger)
+def _ledgers(
+    topology: Topology, manifests: list[Manifest], numbers: Mapping[OperatorId, int]
+) -> Mapping[OperatorId, SinkLedger]:
+    """The ledgers of the restored checkpoint, brought up to the numbers that were given since."""
+    newest = manifests[-1] if manifests else None
+    known = {ledger.sink: ledger for ledger in newest.ledgers} if newest else {}
+    ledgers: dict[OperatorId, SinkLedger] = {}
+    for sink in topology.sinks:
+        ledger = commit.catch_up(known.get(sink, SinkLedger(sink)), numbers.get(sink, 0))
+        ledgers[sink] = commit.restored(newest, ledger) if newest else ledger
     return ledgers
 
 

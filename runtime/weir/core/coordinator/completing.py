@@ -210,6 +210,7 @@ def _entry(state: Coordinator, pending: Logging) -> CheckpointLogged:
         kind=pending.ticket.request.kind,
         manifest=manifest_path(pending.ticket.location),
         ids_until=reservation(state, checkpoint),
+        numbers=tuple((ledger.sink, ledger.sequence) for ledger in pending.manifest.ledgers),
     )
 
 

@@ -77,6 +77,7 @@ def test_the_manifest_is_written_first_and_the_entry_created_when_it_is_durable(
             kind=story.state.pending[0].ticket.request.kind,
             manifest="store/orders/chk-1/_metadata",
             ids_until=1000,
+            numbers=(("write", 1),),
         ),
     )
 

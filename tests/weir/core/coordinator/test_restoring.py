@@ -1,5 +1,7 @@
 """What a restarted subtask begins with, and what becomes of its predecessor's transactions."""
 
+from dataclasses import replace
+
 from coordinated_job import (
     EVERYONE,
     READ_0,
@@ -7,6 +9,7 @@ from coordinated_job import (
     STOP,
     SUM_0,
     SUM_1,
+    WRITE,
     WRITE_0,
     a_manifest,
     a_reign,
@@ -32,6 +35,7 @@ from weir.core.coordinator.events import (
 )
 from weir.core.coordinator.state import Borrowed
 from weir.core.policy import Policy
+from weir.core.snapshots import Commit
 
 
 def restored(story):
@@ -136,6 +140,17 @@ def test_an_answer_about_an_entry_that_has_been_written_since_is_no_answer():
 
     assert each(OfferRestorePoint, said) == []
     assert each(LookForSuccessor, said) == [LookForSuccessor(2)]
+
+
+def test_a_job_that_was_rolled_back_commits_under_numbers_that_no_sink_has_seen():
+    """C19: what a later checkpoint gave out is closed before anything new is committed."""
+    reign = a_reign(beginning=Borrowed(a_manifest(3)), next_id=10)
+
+    story = a_running_job(reign=replace(reign, numbers={WRITE: 7}))
+
+    *closed, new = story.state.ledgers[WRITE].unconfirmed
+    assert closed == [Commit(WRITE, number, ()) for number in range(1, 8)]
+    assert new == Commit(WRITE, 8, (a_transaction(3),))
 
 
 # Transactions of dead attempts
