@@ -13,7 +13,7 @@ from simulation.demo import act, scenario
 from simulation.runner import run_one
 from simulation.scenario import SHAPES, Chances, draw
 from simulation.simulation import Simulation
-from weir.core.policy import Mode
+from weir.core.policy import Policy
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -42,8 +42,9 @@ def _digest(hash_seed: str) -> str:
 def test_a_quiet_job_completes_every_checkpoint_that_it_begins(shape: int) -> None:
     """C9: without faults nothing expires; only subtasks that are closing decline."""
     drawn = draw(shape)
-    policy = replace(drawn.policy, mode=Mode.EXACTLY_ONCE, timeout_ms=5000, interval_ms=60)
+    policy = Policy(interval_ms=60, timeout_ms=5000)
     quiet = replace(drawn, chances=Chances(), policy=policy, bottleneck="", delays=(1, 3))
+    quiet = replace(quiet, splits=6, rows=40, pace=8)
     simulation = Simulation(quiet)
 
     simulation.run()
