@@ -93,6 +93,8 @@ class Hosted:
     stopped: bool = False
     """Behind the barrier of a savepoint that ends the job."""
     told_aborted: set[CheckpointId] = field(default_factory=set)
+    delivered: dict[CheckpointId, set[ChannelId]] = field(default_factory=dict)
+    """Where each checkpoint's barrier has been reached."""
 
     @property
     def world(self) -> World:
@@ -286,8 +288,16 @@ class Hosted:
 
     # -- small promises
 
+    def note(self, channel: ChannelId, marker: object) -> None:
+        if isinstance(marker, Barrier):
+            self.delivered.setdefault(marker.checkpoint, set()).add(channel)
+
     def _check_capture(self, barrier: Barrier) -> None:
         subtask = self.task.subtask
+        there = self.delivered.pop(barrier.checkpoint, set()) | self.task.aligner.ended
+        missing = [channel for channel in self.task.inboxes if channel not in there]
+        if missing and not barrier.overtakes and not barrier.may_time_out:
+            self.world.violated(f"{subtask} snapshots without the barrier of {missing[0]}")
         if barrier.checkpoint in self.told_aborted:
             self.world.violated(f"{subtask} snapshots checkpoint {barrier.checkpoint}, long dead")
         if barrier.kind.drains and not self.task.at_end:

@@ -287,6 +287,7 @@ class Slot:
             case Mail(_, message):
                 self._read_mail(hosted, message)
             case Reach(_, channel, marker):
+                hosted.note(channel, marker)
                 hosted.obey(hosted.task.reach(channel, marker, self.world.millis))
                 hosted.check_released(marker)
                 hosted.watch_time()
