@@ -2,9 +2,8 @@
 
 import pytest
 
-from simulation.bugs import BUGS
+from simulation.bugs import bug_named
 from simulation.sabotage import plant
-from simulation.slot_bugs import SLOT_BUGS
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -28,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     name = config.getoption("--plant")
     if name:
-        plant(next(bug for bug in (*BUGS, *SLOT_BUGS) if bug.name == name))
+        plant(bug_named(name))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

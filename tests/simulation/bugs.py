@@ -6,11 +6,12 @@ test that names the line has to fail.
 """
 
 from simulation.sabotage import Bug
+from simulation.slot_bugs import SLOT_BUGS
 
 _CORE = "weir.core"
 _COORDINATOR = "weir.core.coordinator"
 
-BUGS = (
+_COORDINATOR_BUGS = (
     # C: the coordinator
     Bug(
         "a record leaves between barrier and snapshot",
@@ -384,3 +385,9 @@ BUGS = (
         "        if False\n",
     ),
 )
+
+BUGS = (*_COORDINATOR_BUGS, *SLOT_BUGS)
+
+
+def bug_named(name: str) -> Bug:
+    return next(bug for bug in BUGS if bug.name == name)

@@ -16,6 +16,7 @@ from weir.core import attempt as attempts
 from weir.core import coordinator as checkpoints
 from weir.core import recovery, takeover
 from weir.core.coordinator import actions, events
+from weir.core.coordinator.aborting import manifest_path
 from weir.core.enumerator import Splits
 from weir.core.ids import (
     AttemptId,
@@ -361,7 +362,7 @@ class Driver:
         store = self.sim.store
         match action:
             case actions.WriteManifest(manifest):
-                path = f"{manifest.location}/_metadata"
+                path = manifest_path(manifest.location)
                 self.known.add(path)
                 store.put(path, manifest, self.epoch, self._manifest_answer(manifest.checkpoint))
             case actions.CreateEntry(index, entry):

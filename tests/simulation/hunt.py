@@ -7,17 +7,15 @@ Prints the seed that caught it and how, or that it survived.
 
 import sys
 
-from simulation.bugs import BUGS
+from simulation.bugs import bug_named
 from simulation.sabotage import plant
-from simulation.slot_bugs import SLOT_BUGS
 
 PATIENCE = 500
 """Schedules that a bug may survive at most."""
 
 
 def main(name: str) -> None:
-    bug = next(bug for bug in (*BUGS, *SLOT_BUGS) if bug.name == name)
-    plant(bug)
+    plant(bug_named(name))
     from simulation.runner import run_one  # noqa: PLC0415 - the core is imported sabotaged
 
     for seed in range(PATIENCE):

@@ -14,6 +14,7 @@ from simulation.scenario import Scenario
 from simulation.store import Store
 from simulation.world import World
 from weir.core import admission, recovery, retention
+from weir.core.coordinator.aborting import manifest_path
 from weir.core.ids import CheckpointId, EdgeId, Epoch
 from weir.core.journal import CheckpointLogged, EpochTaken, JobClosed, readable
 from weir.core.policy import Mode
@@ -103,7 +104,7 @@ class Oracle:
     def check_restore(self, wish: recovery.Wish, manifest: Manifest) -> None:
         line = recovery.candidates(readable(self.store.log))
         newest = line[-1].path if line else ""
-        if newest != f"{manifest.location}/_metadata":
+        if newest != manifest_path(manifest.location):
             self.world.violated(
                 f"restores {manifest.location} for {wish.deployment}, but the newest is {newest}"
             )

@@ -17,7 +17,6 @@ from rich.progress import Progress
 
 from simulation.bugs import BUGS
 from simulation.sabotage import Bug
-from simulation.slot_bugs import SLOT_BUGS
 
 console = Console(highlight=False, soft_wrap=True)
 TESTS = Path(__file__).parent.parent
@@ -38,14 +37,13 @@ class Hunt:
 
 
 def run_planted() -> bool:
-    bugs = (*BUGS, *SLOT_BUGS)
     hunts: list[Hunt] = []
     with (
         Progress(console=console, transient=True) as progress,
         ThreadPoolExecutor(os.cpu_count() or 1) as pool,
     ):
-        bar = progress.add_task("planted bugs", total=len(bugs))
-        for hunt in pool.map(_hunt, bugs):
+        bar = progress.add_task("planted bugs", total=len(BUGS))
+        for hunt in pool.map(_hunt, BUGS):
             hunts.append(hunt)
             progress.advance(bar)
             _print(hunt)

@@ -17,6 +17,7 @@ from simulation.world import World
 from weir.core import attempt as attempts
 from weir.core import recovery
 from weir.core.coordinator import actions, events
+from weir.core.coordinator.aborting import manifest_path
 from weir.core.ids import AttemptId, CheckpointId, RequestId, SlotId, SubtaskId
 from weir.core.journal import CheckpointLogged
 from weir.core.key_groups import owner_of
@@ -176,7 +177,7 @@ class Simulation:
             return
         self.world.saw("restored from a plain savepoint")
         driver.die()
-        self.deploy(f"{outcome.location}/_metadata")
+        self.deploy(manifest_path(outcome.location))
 
     # -- checks that need the whole world
 

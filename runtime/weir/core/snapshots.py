@@ -59,9 +59,6 @@ class KeyGroupRange(NamedTuple):
     def __contains__(self, group: object) -> bool:
         return isinstance(group, int) and self.first <= group <= self.last
 
-    def overlaps(self, other: "KeyGroupRange") -> bool:
-        return self.first <= other.last and other.first <= self.last
-
 
 class Redistribution(StrEnum):
     """Who gets the items of a list state after a restore."""

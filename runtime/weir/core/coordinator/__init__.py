@@ -54,7 +54,6 @@ from weir.core.coordinator.state import (
     Completed,
     Coordinator,
     Gone,
-    Idle,
     Step,
     Ticking,
 )
@@ -271,4 +270,4 @@ def next_deadline(state: Coordinator) -> Millis | None:
     return min(deadlines, default=None)
 
 
-__all__ = ["Idle", "Reign", "begin", "next_deadline", "step"]
+__all__ = ["Reign", "begin", "next_deadline", "step"]
