@@ -1,0 +1,110 @@
+"""What a slot expects of an operator: the part of a subtask that knows rows and state.
+
+The slot's one thread calls an operator; nothing here is ever called from two threads, except what a
+capture hands over, which is called from an upload's thread while the operator goes on.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+import pyarrow as pa
+
+from weir.core.ids import CheckpointId, EdgeId, Millis, SubtaskId
+from weir.core.snapshots import KeyGroupRange, Redistribution, Transaction
+
+Batch: TypeAlias = pa.RecordBatch
+Clock = Callable[[], Millis]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an operator runs and for whom."""
+
+    subtask: SubtaskId
+    parallelism: int
+    max_parallelism: int
+    epoch: int
+    attempt: int
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedPiece:
+    """One keyed state at a barrier. ``write`` runs beside the mailbox and gives an Arrow file."""
+
+    groups: KeyGroupRange
+    write: Callable[[], pa.Buffer]
+
+
+@dataclass(frozen=True, slots=True)
+class ListPiece:
+    """Operator state at a barrier: encoded items, to be shared out by its redistribution."""
+
+    name: str
+    redistribution: Redistribution
+    items: tuple[bytes, ...]
+
+
+def nothing_to_release() -> None:
+    """For captures that hold nothing on to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """The synchronous part of a snapshot: cheap to take, whatever the size of the state."""
+
+    keyed: tuple[KeyedPiece, ...] = ()
+    lists: tuple[ListPiece, ...] = ()
+    transactions: tuple[Transaction, ...] = ()
+    before_ack: tuple[Callable[[], None], ...] = ()
+    """Makes sealed transactions durable; runs beside the mailbox, and raising is a decline."""
+    release: Callable[[], None] = nothing_to_release
+    """Frees the old versions that were kept for this snapshot. Called once, from any thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heritage:
+    """What a subtask begins with, read and verified."""
+
+    keyed: Sequence[tuple[KeyGroupRange, pa.Buffer]] = ()
+    """Arrow files, each with the key groups that are meant; a file may hold more."""
+    lists: Mapping[str, Sequence[bytes]] = field(default_factory=dict)
+    watermark: Millis | None = None
+
+
+class Operator(Protocol):
+    """The part of a subtask that knows rows and state. All it returns goes downstream, in order."""
+
+    def process(self, edge: EdgeId, batch: Batch) -> Iterable[Batch]:
+        """Take the whole batch; the slot cuts batches so that a call is short."""
+
+    def advance(self, watermark: Millis) -> None:
+        """Event time has come this far."""
+
+    def is_due(self) -> bool:
+        """Whether a timer waits to be fired, by event time or by the clock."""
+
+    def fire(self) -> Iterable[Batch]:
+        """Fire a bounded number of due timers; ``is_due`` tells whether more wait."""
+
+    def next_timer(self) -> Millis | None:
+        """When the clock alone will make a timer due."""
+
+    def flush(self) -> Iterable[Batch]:
+        """Emit what is buffered: a barrier is next, or the input has run dry."""
+
+    def finish(self) -> Iterable[Batch]:
+        """No row follows."""
+
+    def capture(self, checkpoint: CheckpointId) -> Captured:
+        """The state as of now. Must not grow with the state."""
+
+    def restore(self, heritage: Heritage) -> None:
+        """Begin with this. Called once, before anything else."""
+
+    def completed(self, checkpoint: CheckpointId) -> None:
+        """The checkpoint is complete and its output is committed."""
+
+    def close(self) -> None:
+        """The subtask is gone, for good or to be started anew."""

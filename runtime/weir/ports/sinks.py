@@ -1,0 +1,54 @@
+"""What a slot and a driver expect of a sink: transactions that are sealed here, committed there.
+
+A slot's writer puts rows into a transaction that nobody sees, and seals it at each barrier. The
+driver's committer makes sealed transactions visible once their checkpoint is complete. Committing
+is idempotent by number; a transaction's name says who made it (spec R5).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from weir.core.ids import SubtaskId
+from weir.ports.operators import Batch, Place
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """A transaction that takes no more rows."""
+
+    name: str
+    make_durable: Callable[[], None]
+    """Runs beside the mailbox, before the ack; raising declines the checkpoint."""
+
+
+class Writer(Protocol):
+    """One subtask's end of a sink. Belongs to the mailbox thread."""
+
+    def write(self, batch: Batch) -> None: ...
+
+    def seal(self) -> Sealed | None:
+        """End the open transaction; None if it has no rows."""
+
+    def close(self) -> None:
+        """Leave everything as it is: whoever restarts the subtask resolves it."""
+
+
+class Committer(Protocol):
+    """The driver's end of a sink. Belongs to one thread beside the driver's loop."""
+
+    def commit(self, sequence: int, names: tuple[str, ...]) -> None:
+        """Make these visible together; the same number again is a no-op."""
+
+    def resolve(
+        self, subtasks: tuple[SubtaskId, ...], owner: tuple[int, int], keep: frozenset[str]
+    ) -> None:
+        """Abort what older owners (epoch, attempt) of these subtasks left, except what is kept."""
+
+
+class Sink(Protocol):
+    """A description that travels to the slots by pickle; it opens nothing when it is made."""
+
+    def open(self, place: Place) -> Writer: ...
+
+    def committer(self) -> Committer: ...

@@ -1,0 +1,60 @@
+"""What a slot and a driver expect of a source: splits that anyone can open at any position.
+
+A split's id is the whole description of the split, so that an assignment or a checkpoint carries
+nothing else. A position is text of the source's own making; reading again from it must give the
+same rows (spec R5).
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from weir.core.ids import SplitId
+from weir.ports.operators import Batch
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """What a look around found."""
+
+    splits: tuple[SplitId, ...]
+    """New ones, each named exactly once over the life of the job."""
+    seen: str
+    """Up to where discovery has come: kept in checkpoints and handed to the next look."""
+    is_final: bool
+    """No look will ever find more."""
+
+
+class Reader(Protocol):
+    """One open split. Belongs to the mailbox thread, so it never waits."""
+
+    def read(self, rows: int) -> Batch | None:
+        """Up to so many rows; None when nothing is there at the moment."""
+
+    @property
+    def position(self) -> str:
+        """Where reading goes on behind the last batch that was returned."""
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Nothing is left in this split, and nothing will come."""
+
+    @property
+    def rest_ms(self) -> int:
+        """How long there is nothing to ask for; zero when rows may be there at once."""
+
+    def close(self) -> None: ...
+
+
+class Source(Protocol):
+    """A description that travels to the slots by pickle; it opens nothing when it is made."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    def discover(self, seen: str) -> Discovery:
+        """Look around, in the driver. ``seen`` is empty at the first look of a job."""
+
+    def open(self, split: SplitId, position: str) -> Reader:
+        """Open a split in a slot, from its beginning when the position is empty."""
