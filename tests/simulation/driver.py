@@ -17,7 +17,7 @@ from weir.core import coordinator as checkpoints
 from weir.core import recovery, takeover
 from weir.core.coordinator import actions, events
 from weir.core.coordinator.aborting import manifest_path
-from weir.core.enumerator import Splits
+from weir.core.enumerator import Pool, Splits
 from weir.core.ids import (
     AttemptId,
     CheckpointId,
@@ -170,8 +170,8 @@ class Driver:
         if isinstance(resolution, recovery.RestoreFrom | recovery.ReplayCommit):
             for operator, free in resolution.manifest.coordinators:
                 if operator in pools:
-                    assert isinstance(free, tuple)
-                    pools[operator] = Splits(free)
+                    assert isinstance(free, Pool)
+                    pools[operator] = Splits(free.free)
         return pools
 
     # -- slots come and go

@@ -17,7 +17,7 @@ from weir.core.attempt import FailureCause
 from weir.core.coordinator import events
 from weir.core.coordinator.actions import CreateEntry, DeleteFiles
 from weir.core.coordinator.state import Collecting, Persisting
-from weir.core.enumerator import Splits
+from weir.core.enumerator import Pool, Splits
 from weir.core.ids import (
     AttemptId,
     CheckpointId,
@@ -166,8 +166,8 @@ class Scene:
         free = tuple(SplitId(name) for name in self.options["splits"].split(","))
         if isinstance(resolution, recovery.RestoreFrom | recovery.ReplayCommit):
             for operator, state in resolution.manifest.coordinators:
-                if operator == READ and isinstance(state, tuple):
-                    free = state
+                if operator == READ and isinstance(state, Pool):
+                    free = state.free
         return {READ: Splits(free)}
 
     # Time, slots and subtasks

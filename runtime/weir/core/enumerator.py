@@ -7,6 +7,7 @@ the pool when its reader is reset to that checkpoint (Flink's SplitAssignmentTra
 """
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from weir.core.ids import NO_CHECKPOINT, CheckpointId, SplitId, SubtaskId
 
@@ -32,6 +33,16 @@ class Assigned:
     after: CheckpointId
 
 
+Message = AssignSplit | NoMoreSplits
+
+
+class Pool(NamedTuple):
+    """What a checkpoint keeps of an enumerator."""
+
+    free: tuple[SplitId, ...]
+    seen: str
+
+
 @dataclass(frozen=True, slots=True)
 class Splits:
     """The pool and its recent history."""
@@ -39,15 +50,39 @@ class Splits:
     free: tuple[SplitId, ...]
     assigned: tuple[Assigned, ...] = ()
     snapshotted: CheckpointId = NO_CHECKPOINT
+    seen: str = ""
+    """Up to where discovery has come, in the source's own words."""
+    is_final: bool = True
+    """Discovery is over: what is free now is all that is left."""
+    waiting: tuple[SubtaskId, ...] = ()
+    """Readers that asked while nothing was free."""
 
-    def give(self, reader: SubtaskId) -> tuple["Splits", AssignSplit | NoMoreSplits]:
-        """The next split for a reader that asks."""
+    @property
+    def pool(self) -> Pool:
+        return Pool(self.free, self.seen)
+
+    def give(self, reader: SubtaskId) -> tuple["Splits", Message | None]:
+        """The next split for a reader that asks; None: it has to wait for one to be found."""
+        if not self.free and not self.is_final:
+            return replace(self, waiting=(*self.waiting, reader)), None
         if not self.free:
             return self, NoMoreSplits()
         split, *rest = self.free
         given = Assigned(split, reader, self.snapshotted)
         after = replace(self, free=tuple(rest), assigned=(*self.assigned, given))
         return after, AssignSplit(split)
+
+    def find(
+        self, found: tuple[SplitId, ...], seen: str, *, is_final: bool
+    ) -> tuple["Splits", tuple[tuple[SubtaskId, Message], ...]]:
+        """Discovery went on; readers that wait are served first."""
+        splits = replace(self, free=(*self.free, *found), seen=seen, is_final=is_final, waiting=())
+        messages: list[tuple[SubtaskId, Message]] = []
+        for reader in self.waiting:
+            splits, message = splits.give(reader)
+            if message is not None:
+                messages.append((reader, message))
+        return splits, tuple(messages)
 
     def snapshot(self, checkpoint: CheckpointId) -> "Splits":
         """Remember that this checkpoint holds the pool as it is now."""
@@ -63,4 +98,5 @@ class Splits:
         lost = tuple(a for a in self.assigned if a.reader in readers and a.after >= checkpoint)
         free = tuple(sorted((*self.free, *(a.split for a in lost))))
         kept = tuple(a for a in self.assigned if a not in lost)
-        return replace(self, free=free, assigned=kept)
+        waiting = tuple(reader for reader in self.waiting if reader not in readers)
+        return replace(self, free=free, assigned=kept, waiting=waiting)

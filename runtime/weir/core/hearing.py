@@ -47,7 +47,7 @@ from weir.core.coordinator.events import (
     TransactionsResolved,
     TransactionsUnresolved,
 )
-from weir.core.job import Event, SplitWanted
+from weir.core.job import Event, SplitsFound, SplitWanted
 from weir.core.lifecycle import SubtaskFinished, SubtaskRunning, TimePassed
 from weir.core.telling import Level, Line, named
 
@@ -62,7 +62,8 @@ FromSlot = (
 )
 FromCheckpoint = SubtaskAcked | SubtaskDeclined | SubtaskProgressed | NotificationFailed
 FromOperator = (
-    OperatorSpoke
+    SplitsFound
+    | OperatorSpoke
     | OperatorSnapshotted
     | OperatorNotSnapshotted
     | LocationPrepared
@@ -153,6 +154,9 @@ def _from_a_slot(event: FromSlot, job: str) -> Line:
 
 def _from_an_operator(event: FromOperator) -> Line:
     match event:
+        case SplitsFound(operator, splits, _, is_final):
+            end = ", and there will be no more" if is_final else ""
+            return Line(Level.DEBUG, f"{operator} has found {len(splits)} splits{end}.")
         case OperatorSpoke(operator, subtask):
             return Line(Level.DEBUG, f"{operator} has a message for task {subtask}.")
         case OperatorSnapshotted(checkpoint, operator):

@@ -14,7 +14,15 @@ from weir.core import coordinator as checkpoints
 from weir.core.coordinator import actions, events
 from weir.core.coordinator.state import Coordinator
 from weir.core.enumerator import Splits
-from weir.core.ids import NO_CHECKPOINT, AttemptId, Millis, OperatorId, SlotId, SubtaskId
+from weir.core.ids import (
+    NO_CHECKPOINT,
+    AttemptId,
+    Millis,
+    OperatorId,
+    SlotId,
+    SplitId,
+    SubtaskId,
+)
 from weir.core.lifecycle import SubtaskFinished, SubtaskRunning, TimePassed
 from weir.core.rescale import Inheritance, inherit
 
@@ -36,7 +44,17 @@ class Launch:
     placements: tuple[tuple[SubtaskId, SlotId, Inheritance], ...]
 
 
-Event = attempts.AttemptEvent | events.Event | SplitWanted
+@dataclass(frozen=True, slots=True)
+class SplitsFound:
+    """A source's discovery has come further: new splits, or the certainty that none will come."""
+
+    operator: OperatorId
+    splits: tuple[SplitId, ...]
+    seen: str
+    is_final: bool
+
+
+Event = attempts.AttemptEvent | events.Event | SplitWanted | SplitsFound
 
 Action = (
     Launch
@@ -62,7 +80,7 @@ class Job:
 
 
 Step = tuple[Job, tuple[Action, ...]]
-Heard = attempts.AttemptEvent | events.Event | SplitWanted
+Heard = attempts.AttemptEvent | events.Event | SplitWanted | SplitsFound
 
 
 def step(job: Job, event: Event) -> Step:
@@ -96,6 +114,8 @@ def _hear(job: Job, event: Heard) -> tuple[Job, tuple[Said, ...]]:
             return _subtask(job, event)
         case SplitWanted():
             return _give_split(job, event)
+        case SplitsFound():
+            return _find_splits(job, event)
         case (
             attempts.JobStarted()
             | attempts.SlotRegistered()
@@ -140,7 +160,20 @@ def _give_split(job: Job, event: SplitWanted) -> tuple[Job, tuple[Said, ...]]:
     operator = event.subtask.operator
     splits, given = job.splits[operator].give(event.subtask)
     job = replace(job, splits={**job.splits, operator: splits})
+    if given is None:
+        return job, ()
     return _coordinate(job, events.OperatorSpoke(operator, event.subtask, given))
+
+
+def _find_splits(job: Job, event: SplitsFound) -> tuple[Job, tuple[Said, ...]]:
+    operator = event.operator
+    splits, messages = job.splits[operator].find(event.splits, event.seen, is_final=event.is_final)
+    job = replace(job, splits={**job.splits, operator: splits})
+    said: list[Said] = []
+    for reader, message in messages:
+        job, spoken = _coordinate(job, events.OperatorSpoke(operator, reader, message))
+        said.extend(spoken)
+    return job, tuple(said)
 
 
 def _pass_on(  # noqa: C901 - one case for each word that another part hears
@@ -198,7 +231,7 @@ def _snapshot_enumerators(
     """Enumerators answer within the step; only what users brought along is asked outside."""
     own = [operator for operator in word.operators if operator in job.splits]
     heard: list[Heard] = [
-        events.OperatorSnapshotted(word.checkpoint, operator, job.splits[operator].free)
+        events.OperatorSnapshotted(word.checkpoint, operator, job.splits[operator].pool)
         for operator in own
     ]
     marked = {operator: job.splits[operator].snapshot(word.checkpoint) for operator in own}

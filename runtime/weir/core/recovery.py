@@ -230,7 +230,7 @@ def _unclaimed_state(manifest: Manifest, topology: Topology, wish: Wish) -> Refu
     is_own_graph = manifest.fingerprint == topology.fingerprint()
     if wish.allow_non_restored or (is_own_graph and not manifest.kind.is_savepoint):
         return None
-    stateful = {s.subtask.operator for s in manifest.snapshots if any(s.files())}
+    stateful = {s.subtask.operator for s in manifest.snapshots if any(s.pieces())}
     orphans = sorted(operator for operator in stateful if operator not in topology.by_id)
     if not orphans:
         return None

@@ -41,13 +41,20 @@ class CheckpointKind(StrEnum):
         return self is not CheckpointKind.SAVEPOINT
 
 
+Content = bytes
+"""Under another name, because a file has a field of this one."""
+
+
 class StateFile(NamedTuple):
-    """A file that some snapshot put into storage."""
+    """A piece of a snapshot: a file in storage or, when it is small, its content itself."""
 
     path: str
+    """Empty when the content travels in the manifest."""
     bytes: int
     shared: bool = False
     """Later checkpoints may refer to it; only the registry knows when it may go."""
+    checksum: str = ""
+    content: Content = b""
 
 
 class KeyGroupRange(NamedTuple):
@@ -121,14 +128,18 @@ class SubtaskSnapshot:
     reached_end: bool = False
     """Taken after the subtask's end of data: it has nothing left to process."""
 
-    def files(self) -> Iterator[StateFile]:
+    def pieces(self) -> Iterator[StateFile]:
         yield from (handle.file for handle in self.keyed)
         yield from (handle.file for handle in self.lists)
         yield from (handle.file for handle in self.in_flight)
 
+    def files(self) -> Iterator[StateFile]:
+        """The pieces that lie in storage and must one day be deleted."""
+        return (piece for piece in self.pieces() if piece.path)
+
     @property
     def bytes(self) -> int:
-        return sum(file.bytes for file in self.files())
+        return sum(piece.bytes for piece in self.pieces())
 
 
 @dataclass(frozen=True, slots=True)

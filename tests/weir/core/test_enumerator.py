@@ -30,6 +30,15 @@ def test_a_reader_that_asks_an_empty_pool_hears_that_there_are_no_more():
     assert Splits(()).give(ADA)[1] == NoMoreSplits()
 
 
+def test_a_reader_that_waits_is_forgotten_when_it_is_reset():
+    """C4: its next attempt asks again."""
+    splits = given_to(Splits((), is_final=False), ADA, BOB).reset(frozenset({ADA}), NO_CHECKPOINT)
+
+    _, messages = splits.find(("a", "b"), "b", is_final=False)
+
+    assert messages == ((BOB, AssignSplit("a")),)
+
+
 def test_what_was_assigned_after_the_snapshot_returns_when_its_reader_goes_back_to_it():
     """C4: the checkpoint has it as free, and its reader's state does not know it."""
     splits = given_to(Splits(("a", "b")).snapshot(1), ADA)

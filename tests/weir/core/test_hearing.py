@@ -60,7 +60,7 @@ from weir.core.coordinator.events import (
     TransactionsUnresolved,
 )
 from weir.core.hearing import heard
-from weir.core.job import Event, SplitWanted
+from weir.core.job import Event, SplitsFound, SplitWanted
 from weir.core.lifecycle import JobStatus, SubtaskFinished, SubtaskRunning, TimePassed
 from weir.core.reasons import Reason
 from weir.core.telling import Level
@@ -127,6 +127,7 @@ LINES = [
     ),
     (EndOfDataReached(FIRST, SUM_0), DEBUG, "Task sum-0 has reached the end of its data."),
     (SplitWanted(FIRST, READ_0), DEBUG, "Task read-0 has nothing to read."),
+    (SplitsFound(READ, ("a", "b"), "b", False), DEBUG, "read has found 2 splits."),  # noqa: FBT003
     (OperatorSpoke(READ, READ_0, "secret"), DEBUG, "read has a message for task read-0."),
     (OperatorSnapshotted(7, READ, "secret"), DEBUG, "read gave its state for checkpoint 7."),
     (

@@ -48,9 +48,9 @@ from weir.core.coordinator.events import (
     SubtaskDeclined,
 )
 from weir.core.coordinator.state import Borrowed, Ticking
-from weir.core.enumerator import AssignSplit, NoMoreSplits, Splits
+from weir.core.enumerator import AssignSplit, NoMoreSplits, Pool, Splits
 from weir.core.ids import ChannelId, EdgeId
-from weir.core.job import Job, Launch, SplitWanted, next_deadline, step
+from weir.core.job import Job, Launch, SplitsFound, SplitWanted, next_deadline, step
 from weir.core.lifecycle import JobStatus, SubtaskFinished, SubtaskRunning, TimePassed
 from weir.core.policy import Policy
 from weir.core.reasons import Reason
@@ -60,15 +60,16 @@ from weir.core.snapshots import CheckpointKind, InFlightHandle, Side, StateFile
 DELAY = 100
 POOLED = a_topology(coordinated=(READ,))
 HOOKED = a_topology(coordinated=(READ, WRITE))
+POOL = Splits(("a", "b", "c"))
 
 
 class Driver:
     """A whole driver's decisions, told what happened."""
 
-    def __init__(self, policy=None, topology=POOLED, reign=None, **job):
+    def __init__(self, policy=None, topology=POOLED, reign=None, splits=POOL, **job):
         state, _ = checkpoints.begin(policy or Policy(), topology, reign or a_reign())
         attempt = attempts.initial(topology, FixedDelay(UNLIMITED, DELAY))
-        self.job = Job(attempt, state, {READ: Splits(("a", "b", "c"))}, **job)
+        self.job = Job(attempt, state, {READ: splits}, **job)
 
     def hear(self, *events):
         said = []
@@ -311,7 +312,7 @@ def test_the_checkpoint_holds_the_splits_that_were_free_when_it_was_asked_for():
 
     (pool, _) = driver.job.coordinator.completed[-1].manifest.coordinators
 
-    assert pool.state == ("b", "c")
+    assert pool.state == Pool(("b", "c"), "")
 
 
 def test_a_reader_gets_one_split_after_the_other_and_then_hears_that_there_are_no_more():
@@ -319,6 +320,25 @@ def test_a_reader_gets_one_split_after_the_other_and_then_hears_that_there_are_n
     driver = a_running_driver()
 
     assert [given(driver.split()) for _ in range(4)] == [[A], [B], [C], [NoMoreSplits()]]
+
+
+def test_a_reader_waits_for_splits_that_are_yet_to_be_found():
+    """R6: new files as they arrive; the checkpoint knows how far discovery has come."""
+    driver = a_running_driver(splits=Splits((), is_final=False))
+
+    assert given(driver.split()) == []
+    assert given(driver.hear(SplitsFound(READ, ("d", "e"), "seen e", is_final=False))) == [
+        AssignSplit("d")
+    ]
+    assert driver.job.splits[READ].pool == Pool(("e",), "seen e")
+
+
+def test_readers_that_wait_hear_when_nothing_more_will_be_found():
+    """C14: an unbounded source may be told to end."""
+    driver = a_running_driver(splits=Splits((), is_final=False))
+    driver.split()
+
+    assert given(driver.hear(SplitsFound(READ, (), "all", is_final=True))) == [NoMoreSplits()]
 
 
 def test_a_reader_of_an_attempt_that_is_over_gets_nothing():
