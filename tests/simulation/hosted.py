@@ -119,7 +119,7 @@ class Hosted:
             self._process_row(turn.channel, row)
         if later:
             self.world.saw("a turn was cut")
-        self.obey(self.home.turns.processed(turn, tuple(later) if later else None))
+        self.obey(self.home.turns.processed(turn, [tuple(later)] if later else []))
 
     def _process_row(self, channel: ChannelId, row: Input) -> None:
         if self.world.chance(self.home.sim.scenario.chances.user_code):

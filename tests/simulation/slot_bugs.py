@@ -214,8 +214,8 @@ SLOT_BUGS = (
         "the rest of a cut batch is forgotten",
         ("A11",),
         f"{_CORE}.turns",
-        "            task.inboxes[turn.channel].put_back(rest)\n",
-        "",
+        "            task.inboxes[turn.channel].put_back(batch)\n",
+        "            del batch\n",
     ),
     # state and sources
     Bug(

@@ -228,7 +228,7 @@ class Slot:
             self.story.append(str(row))
             self.processed[channel].append(row)
             self.emit(row)
-        self.obey(self.turns.processed(turn, rest or None))
+        self.obey(self.turns.processed(turn, [rest] if rest else []))
 
     def _poll(self) -> None:
         if not self.unread:

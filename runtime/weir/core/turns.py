@@ -9,6 +9,7 @@ The outcome is a value: nothing in here runs user code, waits, or reads a clock.
 """
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from weir.core.barriers import Barrier, CancelMarker, EndOfData, EndOfInput, Watermark
@@ -121,15 +122,14 @@ class Turns:
                 return turn
         return Rest()
 
-    def processed(self, turn: Process, rest: Element | None = None) -> list[Order]:
+    def processed(self, turn: Process, rest: Sequence[Element] = ()) -> list[Order]:
         """A turn is over; what it did not get to goes back to the head of its channel."""
         task = self.tasks.get(turn.subtask)
         if task is None:
             return []
-        consumed = len(turn.batches)
-        if rest is not None:
-            task.inboxes[turn.channel].put_back(rest)
-            consumed -= 1
+        consumed = len(turn.batches) - len(rest)
+        for batch in reversed(rest):
+            task.inboxes[turn.channel].put_back(batch)
         if not consumed or turn.channel.sender == RECOVERED:
             return []
         return [Grant(turn.channel, consumed)]

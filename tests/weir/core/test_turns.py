@@ -142,7 +142,7 @@ def test_a_turn_that_was_cut_puts_the_rest_back():
     turns = turns_of(queued(a_task(), A, "a1", "a2", "a3"), batch_limit=2)
     turn = turns.next()
 
-    assert turns.processed(turn, rest="rest of a2") == [Grant(A, 1)]
+    assert turns.processed(turn, rest=["rest of a2"]) == [Grant(A, 1)]
     turn = turns.next()
     assert turn == Process(SUBTASK, A, ["rest of a2", "a3"])
     assert turns.processed(turn) == [Grant(A, 2)]
@@ -152,7 +152,7 @@ def test_a_turn_that_consumed_no_whole_batch_grants_nothing():
     """A11: a long batch is cut many times, and granted once."""
     turns = turns_of(queued(a_task(), A, "a1"))
 
-    assert turns.processed(turns.next(), rest="rest of a1") == []
+    assert turns.processed(turns.next(), rest=["rest of a1"]) == []
 
 
 def test_control_comes_between_the_pieces_of_a_long_batch():
@@ -177,7 +177,7 @@ def processed_by(turns, number):
     for _ in range(number):
         turn = turns.next()
         order.append((turn.subtask.index, turn.channel))
-        turns.processed(turn, rest="more")
+        turns.processed(turn, rest=["more"])
     return order
 
 
@@ -291,7 +291,7 @@ def test_a_subtask_that_is_gone_takes_its_mail_with_it():
     turns.remove(gone.subtask)
     turns.post(gone.subtask, "later")
 
-    assert turns.processed(turn, rest="rest of a1") == []
+    assert turns.processed(turn, rest=["rest of a1"]) == []
     assert turns.next() == Mail(stays.subtask, "hello")
     assert turns.next() == Rest()
 
