@@ -114,6 +114,8 @@ class Stage:
     steps: tuple[Step, ...]
     output: pa.Schema
     """Of the rows that leave the last step; without columns for a sink."""
+    name: str = ""
+    """What people call it; empty: its id will do."""
 
 
 @dataclass(frozen=True)

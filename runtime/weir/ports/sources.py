@@ -53,6 +53,10 @@ class Source(Protocol):
     @property
     def schema(self) -> pa.Schema: ...
 
+    @property
+    def is_endless(self) -> bool:
+        """A split may never end, so a reader must take every one it can get."""
+
     def discover(self, seen: str) -> Discovery:
         """Look around, in the driver. ``seen`` is empty at the first look of a job."""
 

@@ -1,0 +1,66 @@
+"""The demo's job, as a user would write it: a running sum for every key, exactly once.
+
+Rows come from a generator in two splits, are shuffled by key, and end in Parquet files. Each output
+row says which input row it came from and what the sum of its key was then, so anybody can check
+afterwards that nothing was lost, nothing was doubled and no state was forgotten.
+"""
+
+import os
+from collections.abc import Iterator
+
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+from weir.spark import WeirSession
+
+
+class RunningSum(StatefulProcessor):
+    """An ordinary PySpark processor with one value of state for each key."""
+
+    def init(self, handle) -> None:  # noqa: ANN001 - as PySpark declares it
+        self._total = handle.getValueState("total", "total long")
+
+    def handleInputRows(self, key, rows, timerValues) -> Iterator[Row]:  # noqa: ANN001, N802, N803
+        del key, timerValues
+        known = self._total.get()
+        total = known[0] if known else 0
+        for row in rows:
+            total += row.value
+            yield Row(split=row.split, offset=row.offset, key=row.key, total=total)
+        self._total.update((total,))
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def main() -> None:
+    session = (
+        WeirSession.builder.appName("running-sums")
+        .config("weir.parallelism", 2)
+        .config("weir.checkpointing.interval", "1 s")
+        .config("weir.checkpointing.storage", os.environ["DEMO_CHECKPOINTS"])
+        .config("weir.restart.initialBackoff", "100 ms")
+        .getOrCreate()
+    )
+    rows = (
+        session.readStream.format("generator")
+        .option("splits", 2)
+        .option("keys", 5000)
+        .option("rowsPerSecond", os.environ["DEMO_ROWS_PER_SECOND"])
+        .option("rows", os.environ["DEMO_ROWS"])
+        .load()
+        .uid("rows")
+    )
+    sums = (
+        rows.groupBy("split", "key")
+        .transformWithState(RunningSum(), "split int, offset long, key long, total long")
+        .uid("sums")
+    )
+    job = sums.writeStream.format("parquet").uid("files").start(os.environ["DEMO_OUTPUT"])
+    job.awaitTermination()
+    print(f"the job has ended: {job.status}")  # noqa: T201
+    session.stop()
+
+
+if __name__ == "__main__":
+    main()

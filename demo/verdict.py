@@ -1,0 +1,60 @@
+"""Judges the demo by the sink's files alone.
+
+What should be there is computed from the generator's arithmetic in one sequential pass, without
+Weir's runtime: for every input row, the sum of its key up to that row.
+"""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from weir.connectors.file_sink import read_committed
+from weir.connectors.generator import GeneratorSource
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How the output compares with what it should be."""
+
+    expected: int
+    delivered: int
+    lost: int
+    duplicated: int
+    wrong: int
+
+    @property
+    def is_exactly_once(self) -> bool:
+        return not (self.lost or self.duplicated or self.wrong)
+
+    def __str__(self) -> str:
+        text = (
+            f"{self.expected:,} expected, {self.delivered:,} delivered, "
+            f"{self.lost:,} lost, {self.duplicated:,} duplicated"
+        )
+        return text + (f", {self.wrong:,} with a wrong sum" if self.wrong else "")
+
+
+def judge(output: str, source: GeneratorSource) -> Verdict:
+    expected = _recomputed(source)
+    delivered = pl.DataFrame(read_committed(output))
+    places = ["split", "offset"]
+    unique = delivered.unique(places)
+    lost = expected.join(unique, on=places, how="anti")
+    wrong = expected.join(unique, on=places, suffix="_found").filter(
+        pl.col("total") != pl.col("total_found")
+    )
+    return Verdict(
+        expected=expected.height,
+        delivered=delivered.height,
+        lost=lost.height,
+        duplicated=delivered.height - unique.height,
+        wrong=wrong.height,
+    )
+
+
+def _recomputed(source: GeneratorSource) -> pl.DataFrame:
+    """One split after the other, in order, as a loop over all rows would."""
+    shares = [(split, source.share(split) or 0) for split in range(source.splits)]
+    rows = pl.concat([pl.DataFrame(source.recipe.rows(s, 0, share)) for s, share in shares])
+    total = pl.col("value").cum_sum().over("split", "key").alias("total")
+    return rows.select("split", "offset", "key", total)

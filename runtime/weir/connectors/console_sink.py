@@ -1,0 +1,92 @@
+"""A sink that shows rows to a person, in PySpark's frames.
+
+Each commit is printed once by one driver; a driver that dies while it prints leaves the printing to
+the next, which may show the same rows again.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from weir.connectors.scratch import Arrivals, Scratch
+from weir.connectors.staging import StagingWriter
+from weir.core.ids import SubtaskId
+from weir.ports.operators import Place
+
+_RULE = "-" * 43
+_ELLIPSIS = "..."
+_NARROWEST = 3
+_WHOLE = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleSink:
+    """Prints committed rows in the driver."""
+
+    scratch: Scratch
+    rows: int = 20
+    """At most so many of each commit."""
+    width: int = 20
+    """Longer cells are cut; zero: none is."""
+
+    def open(self, place: Place) -> StagingWriter:
+        return self.scratch.writer(place)
+
+    def committer(self) -> "ConsoleCommitter":
+        return ConsoleCommitter(self, self.scratch.arrivals())
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleCommitter:
+    """Prints what is committed."""
+
+    sink: ConsoleSink
+    arrivals: Arrivals
+    shown: set[int] = field(default_factory=set)
+
+    def commit(self, sequence: int, names: tuple[str, ...]) -> None:
+        if sequence not in self.shown:
+            table = self.arrivals.load(names)
+            if table.num_rows:
+                sys.stdout.write(framed(sequence, table, self.sink.rows, self.sink.width))
+                sys.stdout.flush()
+            self.shown.add(sequence)
+        self.arrivals.staging.discard(names)
+
+    def resolve(
+        self, subtasks: tuple[SubtaskId, ...], owner: tuple[int, int], keep: frozenset[str]
+    ) -> None:
+        self.arrivals.staging.resolve(subtasks, owner, keep)
+
+
+def framed(sequence: int, table: pa.Table, rows: int, width: int) -> str:
+    """What PySpark's console sink would print of this table."""
+    names = table.column_names
+    columns = [
+        [_cell(value, width) for value in column.to_pylist()]
+        for column in table.slice(0, rows).columns
+    ]
+    sizes = [
+        max(_NARROWEST, *map(len, (name, *column)))
+        for name, column in zip(names, columns, strict=True)
+    ]
+    edge = "+" + "+".join("-" * size for size in sizes) + "+\n"
+    head, *body = (_line(cells, sizes, width) for cells in (names, *zip(*columns, strict=True)))
+    more = f"only showing top {rows} rows\n" if table.num_rows > rows else ""
+    title = f"{_RULE}\nBatch: {sequence}\n{_RULE}\n"
+    return "".join((title, edge, head, edge, *body, edge, more, "\n"))
+
+
+def _line(cells: Sequence[str], sizes: Sequence[int], width: int) -> str:
+    """Cells that may be cut stand at the right, whole ones at the left."""
+    pad = str.ljust if width == _WHOLE else str.rjust
+    return "|" + "|".join(pad(cell, size) for cell, size in zip(cells, sizes, strict=True)) + "|\n"
+
+
+def _cell(value: object, width: int) -> str:
+    text = "NULL" if value is None else str(value)
+    if width == _WHOLE or len(text) <= width:
+        return text
+    return text[: width - len(_ELLIPSIS)] + _ELLIPSIS if width > len(_ELLIPSIS) else text[:width]

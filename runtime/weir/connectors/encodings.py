@@ -1,0 +1,86 @@
+"""How rows become the bytes of a file, piece by piece, and tables again.
+
+An encoding knows one file format and nothing of where files live or when they become visible. Each
+piece that is appended can be large, so that Parquet gets decent row groups.
+"""
+
+import io
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import IO, Protocol
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.json as pj
+import pyarrow.parquet as pq
+
+
+class Encoder(Protocol):
+    """Writes one file; all tables have the same schema."""
+
+    def append(self, table: pa.Table) -> None: ...
+
+    def finish(self) -> None:
+        """Write what belongs at the end. The file itself stays open."""
+
+
+class Encoding(StrEnum):
+    """The formats of files; each is also the ending of their names."""
+
+    PARQUET = "parquet"
+    JSON = "json"
+    ARROW = "arrow"
+
+    def encoder(self, file: IO[bytes], schema: pa.Schema) -> Encoder:
+        match self:
+            case Encoding.PARQUET:
+                return _ParquetEncoder(pq.ParquetWriter(file, schema))
+            case Encoding.JSON:
+                return _JsonEncoder(file)
+            case Encoding.ARROW:
+                return _ArrowEncoder(pa.ipc.new_file(file, schema))
+
+    def decode(self, content: bytes) -> pa.Table:
+        """A whole file."""
+        match self:
+            case Encoding.PARQUET:
+                return pq.ParquetFile(pa.BufferReader(content)).read()
+            case Encoding.JSON:
+                return pj.read_json(io.BytesIO(content))
+            case Encoding.ARROW:
+                return pa.ipc.open_file(pa.BufferReader(content)).read_all()
+
+
+@dataclass(frozen=True, slots=True)
+class _ParquetEncoder:
+    writer: pq.ParquetWriter
+
+    def append(self, table: pa.Table) -> None:
+        self.writer.write_table(table, row_group_size=table.num_rows)
+
+    def finish(self) -> None:
+        self.writer.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _JsonEncoder:
+    """One object a line."""
+
+    file: IO[bytes]
+
+    def append(self, table: pa.Table) -> None:
+        pl.DataFrame(table).write_ndjson(self.file)
+
+    def finish(self) -> None:
+        """Lines have no end to write."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ArrowEncoder:
+    writer: pa.RecordBatchFileWriter
+
+    def append(self, table: pa.Table) -> None:
+        self.writer.write_table(table)
+
+    def finish(self) -> None:
+        self.writer.close()

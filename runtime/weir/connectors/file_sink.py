@@ -1,0 +1,122 @@
+"""A directory of files in which every row appears exactly once.
+
+A transaction is staged under ``_staging``, moved to ``part-<transaction>`` when it is committed,
+and then named by a record under ``_commits``. Every step can be repeated after a crash and ends in
+the same files, because a file's place depends on its transaction alone and not on the number: a
+savepoint may hold one that was committed under another number since.
+
+Whoever follows the records sees each commit at once and whole (``committed_files``). Whoever lists
+the directory, as Spark does, sees the same files, though those of one commit one after another.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from weir.connectors.commit_records import CommitRecord, CommitRecords
+from weir.connectors.encodings import Encoding
+from weir.connectors.staging import Staging, StagingWriter
+from weir.connectors.transaction_names import new_token
+from weir.core.ids import SubtaskId
+from weir.errors import JobRejected, Unavailable
+from weir.ports.operators import Place
+from weir.storage.objects import ObjectStore, store_for
+
+_LOCAL = "file://"
+
+
+@dataclass(frozen=True, slots=True)
+class FileSink:
+    """Writes one file for each subtask and checkpoint."""
+
+    url: str
+    encoding: Encoding
+    storage: Mapping[str, str] = field(default_factory=dict)
+    token: str = field(default_factory=new_token)
+
+    def open(self, place: Place) -> StagingWriter:
+        return StagingWriter(self.staging(), place, self.token)
+
+    def committer(self) -> "FileCommitter":
+        staging = self.staging()
+        return FileCommitter(staging, CommitRecords(staging.store, staging.directory))
+
+    def staging(self) -> Staging:
+        return Staging(store_for(self.url, self.storage), self.url.rstrip("/"), self.encoding)
+
+
+@dataclass(frozen=True, slots=True)
+class FileCommitter:
+    """Moves staged files to where readers look, and writes down that they count."""
+
+    staging: Staging
+    records: CommitRecords
+
+    def commit(self, sequence: int, names: tuple[str, ...]) -> None:
+        if self.records.find(sequence, names) is None:
+            files = tuple(publish(self.staging, name) for name in names)
+            self.records.create(CommitRecord(sequence, names, files))
+
+    def resolve(
+        self, subtasks: tuple[SubtaskId, ...], owner: tuple[int, int], keep: frozenset[str]
+    ) -> None:
+        self.staging.resolve(subtasks, owner, keep)
+
+
+def publish(staging: Staging, name: str) -> str:
+    """Put a staged file where readers look, if it is not there yet; gives the file's name."""
+    file = f"part-{name}.{staging.encoding}"
+    staged, published = staging.url(name), f"{staging.directory}/{file}"
+    if staging.store.exists(staged):
+        _move(staging.store, staged, published)
+    elif not staging.store.exists(published):
+        raise JobRejected(
+            f"{staged} is gone before it was committed, and its rows with it. Somebody deleted it, "
+            "or the job goes back to a savepoint whose output was given up since: restore a newer "
+            "checkpoint"
+        )
+    return file
+
+
+def _move(store: ObjectStore, source: str, target: str) -> None:
+    """Rename a local file; an object store knows no such thing, so there it is a copy."""
+    if not source.startswith(_LOCAL):
+        store.write(target, store.read(source))
+        store.delete([source])
+        return
+    path = Path(target.removeprefix(_LOCAL))
+    try:
+        Path(source.removeprefix(_LOCAL)).replace(path)
+        _sync(path.parent)
+    except OSError as problem:
+        raise Unavailable(f"{target} may not be durable: {problem.strerror}", 1.0) from problem
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def committed_files(url: str, storage: Mapping[str, str] | None = None) -> list[str]:
+    """The files that count, in the order of their commits."""
+    directory = url.rstrip("/")
+    records = CommitRecords(store_for(url, storage or {}), directory)
+    files = (file for record in records.all() for file in record.files)
+    return [f"{directory}/{file}" for file in dict.fromkeys(files)]
+
+
+def read_committed(url: str, storage: Mapping[str, str] | None = None) -> pa.Table:
+    """All rows that were committed so far; a table without columns if none were."""
+    store = store_for(url, storage or {})
+    tables = [_read(store, file) for file in committed_files(url, storage)]
+    return pa.concat_tables(tables, promote_options="default") if tables else pa.table({})
+
+
+def _read(store: ObjectStore, url: str) -> pa.Table:
+    return Encoding(url.rpartition(".")[2]).decode(store.read(url))

@@ -1,0 +1,87 @@
+"""The built-in sources and sinks under the names that users write.
+
+A path without a scheme is one of this machine, as in Spark.
+"""
+
+import os
+from functools import partial
+
+import pyarrow as pa
+
+from weir.connectors.console_sink import ConsoleSink
+from weir.connectors.encodings import Encoding
+from weir.connectors.file_sink import FileSink
+from weir.connectors.file_source import FileSource, first_schema
+from weir.connectors.generator_options import generator_source
+from weir.connectors.memory_sink import LIMIT_BYTES, MemorySink
+from weir.connectors.noop_sink import NoopSink
+from weir.connectors.scratch import Scratch
+from weir.dataflow.formats import Formats
+from weir.dataflow.options import Options
+
+_CUT_AT = 20
+_UNCUT = 0
+_LOCAL = "file://"
+
+
+def built_in() -> Formats:
+    return Formats(
+        sources={
+            "generator": generator_source,
+            "rate": generator_source,
+            "parquet": partial(_file_source, Encoding.PARQUET),
+            "json": partial(_file_source, Encoding.JSON),
+        },
+        sinks={
+            "parquet": partial(_file_sink, Encoding.PARQUET),
+            "json": partial(_file_sink, Encoding.JSON),
+            "memory": _memory_sink,
+            "console": _console_sink,
+            "noop": _noop_sink,
+        },
+    )
+
+
+def _file_source(encoding: Encoding, options: Options) -> FileSource:
+    url = _as_url(options.required("path"))
+    schema = options.schema
+    return FileSource(
+        url,
+        encoding,
+        first_schema(url, encoding, {}) if schema is None else schema,
+        bounded=options.flag("bounded", default=False),
+    )
+
+
+def _file_sink(encoding: Encoding, options: Options, _rows: pa.Schema) -> FileSink:
+    return FileSink(_as_url(options.required("path")), encoding)
+
+
+def _memory_sink(options: Options, _rows: pa.Schema) -> MemorySink:
+    return MemorySink(_scratch(options), options.integer("limitBytes", LIMIT_BYTES))
+
+
+def _console_sink(options: Options, _rows: pa.Schema) -> ConsoleSink:
+    return ConsoleSink(_scratch(options), options.integer("numRows", 20), _cell_width(options))
+
+
+def _noop_sink(_options: Options, _rows: pa.Schema) -> NoopSink:
+    return NoopSink()
+
+
+def _cell_width(options: Options) -> int:
+    """PySpark's ``truncate``: true, false, or a number of characters."""
+    if options.text("truncate", "true").strip().isdecimal():
+        return options.integer("truncate", _CUT_AT)
+    return _CUT_AT if options.flag("truncate", default=True) else _UNCUT
+
+
+def _scratch(options: Options) -> Scratch:
+    path = options.text("path", "")
+    return Scratch.at(_as_url(path) if path else "", {})
+
+
+def _as_url(path: str) -> str:
+    if "://" in path and not path.startswith(_LOCAL):
+        return path
+    return _LOCAL + os.path.abspath(path.removeprefix(_LOCAL))  # noqa: PTH100  # it drops ".." too

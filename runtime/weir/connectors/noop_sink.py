@@ -1,0 +1,44 @@
+"""A sink that throws everything away, by Spark's name ``noop``: to measure what comes before it."""
+
+from dataclasses import dataclass
+
+from weir.core.ids import SubtaskId
+from weir.ports.operators import Batch, Place
+from weir.ports.sinks import Sealed
+
+
+class NoopWriter:
+    """Takes rows and keeps none."""
+
+    def write(self, batch: Batch) -> None:
+        """Forget them."""
+
+    def seal(self) -> Sealed | None:
+        return None
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class NoopCommitter:
+    """Has nothing to commit."""
+
+    def commit(self, sequence: int, names: tuple[str, ...]) -> None:
+        """Nothing was sealed."""
+
+    def resolve(
+        self, subtasks: tuple[SubtaskId, ...], owner: tuple[int, int], keep: frozenset[str]
+    ) -> None:
+        """Nothing was left."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoopSink:
+    """The description of nothing."""
+
+    def open(self, place: Place) -> NoopWriter:
+        del place
+        return NoopWriter()
+
+    def committer(self) -> NoopCommitter:
+        return NoopCommitter()

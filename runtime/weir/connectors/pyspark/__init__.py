@@ -1,0 +1,1 @@
+"""Runs classes that users wrote for PySpark, unchanged, behind Weir's ports."""

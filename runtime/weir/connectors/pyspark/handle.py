@@ -1,0 +1,222 @@
+"""Gives a PySpark processor the handle it expects, over state in the same process.
+
+A call on a state touches lists and dictionaries of this process, where PySpark asks a server in the
+JVM. States are declared while the processor's ``init`` runs and at no other time, so that their set
+is known before the first row and before anything is restored.
+"""
+
+# ruff: noqa: N802, N803 - the names are PySpark's
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+from pyspark.sql.streaming import stateful_processor as spark
+from pyspark.sql.types import StructType
+
+from weir.connectors.pyspark.rows import row_maker
+from weir.dataflow.types import schema_of
+from weir.errors import JobRejected
+from weir.state.row_types import Row, RowType
+from weir.state.slots import KeySlots
+from weir.state.timers import TimeMode, Timers
+from weir.state.ttl import Expiring, ExpiringListState, ExpiringMapState, ExpiringValueState
+from weir.state.values import KeyedColumn, ListState, MapState, ValueState
+
+Declared: TypeAlias = tuple[str, tuple[pa.Schema, ...], int | None]
+"""The kind of a state, its schemas and how long its values live."""
+
+
+class Value(ValueState, spark.ValueState):
+    """A value state under PySpark's names, which are our own."""
+
+
+class ExpiringValue(ExpiringValueState, spark.ValueState):
+    """A value state with a time to live, under PySpark's names."""
+
+
+class List(spark.ListState):
+    """A list state under PySpark's names."""
+
+    def __init__(self, state: ListState) -> None:
+        """Stand in front of the state."""
+        self._state = state
+
+    def exists(self) -> bool:
+        return self._state.exists()
+
+    def get(self) -> Iterator[Row]:
+        return self._state.get()
+
+    def put(self, newState: list[Row]) -> None:
+        self._state.put(newState)
+
+    def appendValue(self, newState: Row) -> None:
+        self._state.append(newState)
+
+    def appendList(self, newState: list[Row]) -> None:
+        self._state.extend(newState)
+
+    def clear(self) -> None:
+        self._state.clear()
+
+
+class Map(spark.MapState):
+    """A map state under PySpark's names."""
+
+    def __init__(self, state: MapState) -> None:
+        """Stand in front of the state."""
+        self._state = state
+
+    def exists(self) -> bool:
+        return self._state.exists()
+
+    def getValue(self, key: Row) -> Row | None:
+        return self._state.value(key)
+
+    def containsKey(self, key: Row) -> bool:
+        return self._state.contains(key)
+
+    def updateValue(self, key: Row, value: Row) -> None:
+        self._state.update(key, value)
+
+    def iterator(self) -> Iterator[tuple[Row, Row]]:
+        return self._state.items()
+
+    def keys(self) -> Iterator[Row]:
+        return (key for key, _ in self._state.items())
+
+    def values(self) -> Iterator[Row]:
+        return (value for _, value in self._state.items())
+
+    def removeKey(self, key: Row) -> None:
+        self._state.remove(key)
+
+    def clear(self) -> None:
+        self._state.clear()
+
+
+class Handle(spark.StatefulProcessorHandle):
+    """What ``init`` is given. The states speak for the key under the cursor."""
+
+    def __init__(self, slots: KeySlots, timers: Timers, mode: TimeMode) -> None:
+        """Know no state yet."""
+        self._slots = slots
+        self._timers = timers
+        self._mode = mode
+        self._is_declaring = True
+        self._declared: dict[str, tuple[Declared, Any]] = {}
+        self.states: dict[str, KeyedColumn] = {}
+        self.deleted: set[str] = set()
+        """Names whose restored state nobody wants any more."""
+
+    @property
+    def expiring(self) -> list[Expiring]:
+        kinds = (ExpiringValueState, ExpiringListState, ExpiringMapState)
+        return [state for state in self.states.values() if isinstance(state, kinds)]
+
+    def seal(self) -> None:
+        """No state can be declared from now on."""
+        self._is_declaring = False
+
+    def getValueState(
+        self, stateName: str, schema: StructType | str, ttlDurationMs: int | None = None
+    ) -> spark.ValueState:
+        rows = self._row_type(stateName, schema)
+        declared = ("value", (rows.schema,), ttlDurationMs)
+        if self._is_new(stateName, declared):
+            state = (
+                Value(stateName, self._slots, rows)
+                if ttlDurationMs is None
+                else ExpiringValue(stateName, self._slots, rows, ttlDurationMs)
+            )
+            self._keep(declared, state, state)
+        found: spark.ValueState = self._declared[stateName][1]
+        return found
+
+    def getListState(
+        self, stateName: str, schema: StructType | str, ttlDurationMs: int | None = None
+    ) -> spark.ListState:
+        rows = self._row_type(stateName, schema)
+        declared = ("list", (rows.schema,), ttlDurationMs)
+        if self._is_new(stateName, declared):
+            state = (
+                ListState(stateName, self._slots, rows)
+                if ttlDurationMs is None
+                else ExpiringListState(stateName, self._slots, rows, ttlDurationMs)
+            )
+            self._keep(declared, state, List(state))
+        found: spark.ListState = self._declared[stateName][1]
+        return found
+
+    def getMapState(
+        self,
+        stateName: str,
+        userKeySchema: StructType | str,
+        valueSchema: StructType | str,
+        ttlDurationMs: int | None = None,
+    ) -> spark.MapState:
+        keys = self._row_type(stateName, userKeySchema)
+        rows = self._row_type(stateName, valueSchema)
+        declared = ("map", (keys.schema, rows.schema), ttlDurationMs)
+        if self._is_new(stateName, declared):
+            state = (
+                MapState(stateName, self._slots, keys, rows)
+                if ttlDurationMs is None
+                else ExpiringMapState(stateName, self._slots, (keys, rows), ttlDurationMs)
+            )
+            self._keep(declared, state, Map(state))
+        found: spark.MapState = self._declared[stateName][1]
+        return found
+
+    def registerTimer(self, expiryTimestampMs: int) -> None:
+        self._check_timers()
+        self._timers.register(int(expiryTimestampMs))
+
+    def deleteTimer(self, expiryTimestampMs: int) -> None:
+        self._check_timers()
+        self._timers.delete(int(expiryTimestampMs))
+
+    def listTimers(self) -> Iterator[int]:
+        self._check_timers()
+        return self._timers.of_key()
+
+    def deleteIfExists(self, stateName: str) -> None:
+        self._check_declaring(f"deleteIfExists({stateName!r})")
+        self.deleted.add(stateName)
+        self._declared.pop(stateName, None)
+        state = self.states.pop(stateName, None)
+        if state is not None:
+            self._slots.drop(state.column)
+
+    def _row_type(self, name: str, schema: StructType | str) -> RowType:
+        return RowType(f"state {name!r}", schema_of(schema), row_maker)
+
+    def _is_new(self, name: str, declared: Declared) -> bool:
+        self._check_declaring(f"state {name!r}")
+        if name.startswith("$"):
+            raise JobRejected(f"state {name!r}: names that begin with $ are ours; choose another")
+        ttl_ms = declared[2]
+        if ttl_ms is not None and ttl_ms <= 0:
+            raise JobRejected(f"state {name!r}: a time to live of {ttl_ms} ms must be above zero")
+        if name in self._declared and self._declared[name][0] != declared:
+            raise JobRejected(f"state {name!r} is declared twice, differently; rename one of them")
+        return name not in self._declared
+
+    def _keep(self, declared: Declared, state: KeyedColumn, shown: object) -> None:
+        self.states[state.name] = state
+        self.deleted.discard(state.name)
+        self._declared[state.name] = (declared, shown)
+
+    def _check_declaring(self, what: str) -> None:
+        if not self._is_declaring:
+            raise JobRejected(f"{what} is asked for outside of init; move the call into init")
+
+    def _check_timers(self) -> None:
+        if self._is_declaring:
+            raise JobRejected("init has no key to set timers for; set them in handleInputRows")
+        if self._mode is TimeMode.NONE:
+            raise JobRejected(
+                "timers need a time; run transformWithState with timeMode ProcessingTime or"
+                " EventTime instead of None"
+            )

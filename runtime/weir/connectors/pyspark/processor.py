@@ -1,0 +1,267 @@
+"""Runs a PySpark ``StatefulProcessor`` as an operator, with its state in the same process.
+
+``handleInputRows`` is called once for each key of a batch, with the rows of that key in the batch;
+keys come in the order of their first row. What PySpark calls the current batch's processing time is
+the clock when the batch was taken up. Timers fire between batches, a bounded number at a time and
+the earliest first; as in PySpark a timer is deleted after its handler returned.
+
+The operator works on a copy of the processor that it was given, so that a restarted subtask begins
+with the object that the user made, not with what an earlier attempt left in it.
+"""
+
+import copy
+import gc
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from pyspark.sql.streaming.stateful_processor import (
+    ExpiredTimerInfo,
+    StatefulProcessor,
+    TimerValues,
+)
+
+from weir.connectors.pyspark.frames import FrameShape
+from weir.connectors.pyspark.handle import Handle
+from weir.connectors.pyspark.rows import MisfitRow, RowShape
+from weir.core.ids import CheckpointId, EdgeId, Millis
+from weir.core.key_groups import range_of
+from weir.dataflow.physical import ProcessorHead, RowsAs
+from weir.errors import JobRejected
+from weir.ports.failures import UserCodeFailed
+from weir.ports.operators import Batch, Captured, Heritage, Place
+from weir.state import pieces
+from weir.state.files import KeyedState, read_keyed
+from weir.state.slots import Key, KeySlots
+from weir.state.timers import TimeMode, Timers
+from weir.state.ttl import Sweep
+from weir.state.values import KeyedColumn
+
+FIRED_AT_ONCE = 256
+"""How many timers one call of ``fire`` takes on."""
+
+UNKNOWN_TIME = -1
+"""What PySpark says where the time mode has no such time."""
+
+SHOWN = 200
+"""How much of a row a failure shows."""
+
+
+class Shape(Protocol):
+    """What a processor is given and gives back: rows or frames."""
+
+    def grouped(self, batch: Batch) -> dict[Key, list[Any]]:
+        """What ``handleInputRows`` is to be given, by key."""
+
+    def batches(self, yielded: Sequence[object]) -> list[Batch]:
+        """What handlers yielded, by the declared output; raises MisfitRow."""
+
+
+class ProcessorOperator:
+    """One subtask's part of a processor's keys."""
+
+    def __init__(self, head: ProcessorHead, place: Place) -> None:
+        if not isinstance(head.processor, StatefulProcessor):
+            raise JobRejected(
+                f"{place.subtask.operator}: a {type(head.processor).__name__} is no"
+                " StatefulProcessor; derive its class from pyspark's StatefulProcessor"
+            )
+        self._processor = copy.deepcopy(head.processor)
+        self._name = type(head.processor).__name__
+        self._place = place
+        self._mode = _mode(head.time_mode)
+        self._watermark = Millis(0)
+        self._slots = KeySlots()
+        self._timers = Timers(self._slots, self._mode)
+        self._sweep = Sweep(self._slots)
+        self._handle = Handle(self._slots, self._timers, self._mode)
+        self._shape = _shape(head)
+        fields = tuple(head.input.field(name) for name in head.keys)
+        self._keys = pieces.Keys(fields, place.max_parallelism)
+
+    def restore(self, heritage: Heritage) -> None:
+        self._call_user("init", lambda: self._processor.init(self._handle))
+        self._handle.seal()
+        self._slots.cursor.now = self._place.clock()
+        self._watermark = heritage.watermark or self._watermark
+        for groups, data in heritage.keyed:
+            self._load(read_keyed(data, groups))
+
+    def process(self, edge: EdgeId, batch: Batch) -> Iterable[Batch]:
+        del edge
+        with _collector_at_rest():
+            return self._emitted("handleInputRows", self._handle_rows(batch))
+
+    def advance(self, watermark: Millis) -> None:
+        self._watermark = max(self._watermark, watermark)
+
+    def is_due(self) -> bool:
+        return self._timers.is_due(self._timers_now())
+
+    def fire(self) -> Iterable[Batch]:
+        with _collector_at_rest():
+            return self._emitted("handleExpiredTimer", self._fire_some())
+
+    def next_timer(self) -> Millis | None:
+        earliest = self._timers.earliest()
+        if earliest is None or self._mode is not TimeMode.PROCESSING_TIME:
+            return None
+        return Millis(earliest + 1)
+
+    def flush(self) -> Iterable[Batch]:
+        return ()
+
+    def finish(self) -> Iterable[Batch]:
+        return ()
+
+    def capture(self, checkpoint: CheckpointId) -> Captured:
+        del checkpoint
+        if not len(self._slots):
+            return Captured()
+        self._slots.cursor.now = self._place.clock()
+        place = self._place
+        groups = range_of(place.subtask.index, place.parallelism, place.max_parallelism)
+        keyed, release = pieces.capture(self._slots, self._states(), self._keys, groups)
+        return Captured(keyed=keyed, release=release)
+
+    def completed(self, checkpoint: CheckpointId) -> None:
+        """Nothing of a processor waits for this."""
+
+    def close(self) -> None:
+        self._call_user("close", self._processor.close)
+
+    def _states(self) -> list[KeyedColumn]:
+        declared = list(self._handle.states.values())
+        return declared if self._mode is TimeMode.NONE else [*declared, self._timers]
+
+    def _load(self, restored: KeyedState) -> None:
+        if restored.name in self._handle.deleted:
+            return
+        states = {state.name: state for state in (*self._states(), self._timers)}
+        if restored.name not in states:
+            raise JobRejected(
+                f"The checkpoint has a state '{restored.name}' that {self._name}.init does not"
+                " declare. Declare it, or drop it with handle.deleteIfExists in init."
+            )
+        pieces.load(restored, self._slots, states[restored.name], self._keys)
+
+    def _take_time(self) -> TimerValues:
+        """One look at the clock, for all that a turn does."""
+        now = self._slots.cursor.now = self._place.clock()
+        if expiring := self._handle.expiring:
+            self._sweep.step(expiring, now)
+        if self._mode is TimeMode.NONE:
+            return TimerValues(UNKNOWN_TIME, UNKNOWN_TIME)
+        by_events = self._mode is TimeMode.EVENT_TIME
+        return TimerValues(now, self._watermark if by_events else UNKNOWN_TIME)
+
+    def _timers_now(self) -> Millis:
+        return self._watermark if self._mode is TimeMode.EVENT_TIME else self._place.clock()
+
+    def _handle_rows(self, batch: Batch) -> list[object]:
+        times = self._take_time()
+        slots, cursor, handle = self._slots, self._slots.cursor, self._processor.handleInputRows
+        yielded: list[object] = []
+        key: Key = ()
+        rows: list[Any] = []
+        given: Iterator[Any] = iter(rows)
+        try:
+            for key, rows in self._shape.grouped(batch).items():
+                slots.seek(key)
+                given = iter(rows)
+                yielded.extend(handle(key, given, times))
+                if cursor.may_be_empty:
+                    slots.settle()
+        except JobRejected:
+            raise
+        except Exception as error:  # the user's code may raise anything
+            raise self._failure("handleInputRows", key, _reached(rows, given)) from error
+        return yielded
+
+    def _fire_some(self) -> list[object]:
+        times = self._take_time()
+        now = self._timers_now()
+        yielded: list[object] = []
+        for _ in range(FIRED_AT_ONCE):
+            if not self._timers.is_due(now):
+                break
+            yielded.extend(self._fire_one(times))
+        return yielded
+
+    def _fire_one(self, times: TimerValues) -> list[object]:
+        key, expiry = self._timers.seek_earliest()
+        try:
+            handle = self._processor.handleExpiredTimer
+            yielded: list[object] = list(handle(key, times, ExpiredTimerInfo(expiry)))
+        except JobRejected:
+            raise
+        except Exception as error:  # the user's code may raise anything
+            raise self._failure("handleExpiredTimer", key, f"the timer of {expiry} ms") from error
+        self._timers.delete(expiry)
+        if self._slots.cursor.may_be_empty:
+            self._slots.settle()
+        return yielded
+
+    def _emitted(self, method: str, yielded: Sequence[object]) -> list[Batch]:
+        try:
+            return self._shape.batches(yielded)
+        except MisfitRow as error:
+            doing = f"Output of {self._name}.{method}"
+            raise UserCodeFailed(doing, f"row {_cut(error.row)}") from error
+
+    def _failure(self, method: str, key: Key, row: str) -> UserCodeFailed:
+        return UserCodeFailed(f"{self._name}.{method} for key {_cut(key)}", row)
+
+    def _call_user(self, method: str, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except JobRejected:
+            raise
+        except Exception as error:  # the user's code may raise anything
+            raise UserCodeFailed(f"{self._name}.{method}", "no row") from error
+
+
+@contextmanager
+def _collector_at_rest() -> Iterator[None]:
+    """Put off the collection of cyclic garbage until a batch is done.
+
+    A batch makes some hundred thousand objects and drops them all at its end. The collector would
+    take their number for a leak and search the whole process for it, again and again: that was
+    nearly half of the time of each row.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def _mode(named: str) -> TimeMode:
+    by_name = {mode.value.lower(): mode for mode in TimeMode}
+    if named.lower() not in by_name:
+        raise JobRejected(f"time mode {named!r} is none of None, ProcessingTime, EventTime")
+    return by_name[named.lower()]
+
+
+def _shape(head: ProcessorHead) -> Shape:
+    if head.rows_as is RowsAs.PANDAS:
+        return FrameShape(head.keys, head.output)
+    return RowShape(head.keys, head.input, head.output)
+
+
+def _reached(rows: list[Any], given: Iterator[Any]) -> str:
+    """The row that user code took last, or what was offered if it took none."""
+    if not rows:
+        return "no row"
+    taken = len(rows) - given.__length_hint__()  # type: ignore[attr-defined]  # of a list
+    if not taken:
+        return f"its start, before row {_cut(rows[0])}"
+    return f"row {_cut(rows[taken - 1])}"
+
+
+def _cut(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"

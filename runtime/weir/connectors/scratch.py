@@ -1,0 +1,74 @@
+"""Carries sealed rows from the slots to the driver, for sinks that live in the driver alone.
+
+Rows wait in staged Arrow files until the driver takes them. Without a path of the user's choice
+they wait in the temporary directory of one machine, which is where jobs without a cluster run. What
+an earlier driver staged may be gone with it, and then so is whatever would have shown it.
+"""
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+import pyarrow as pa
+
+from weir.connectors import transaction_names
+from weir.connectors.encodings import Encoding
+from weir.connectors.staging import Staging, StagingWriter
+from weir.connectors.transaction_names import new_token
+from weir.errors import JobRejected
+from weir.ports.operators import Place
+from weir.storage.objects import store_for
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """A place that all slots and the driver reach."""
+
+    url: str
+    token: str
+    storage: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def at(cls, url: str, storage: Mapping[str, str]) -> Self:
+        """A scratch under this URL, or a temporary one if it is empty."""
+        token = new_token()
+        return cls(url or f"file://{tempfile.gettempdir()}/weir-{token}", token, storage)
+
+    def writer(self, place: Place) -> StagingWriter:
+        return StagingWriter(self.staging(), place, self.token)
+
+    def arrivals(self) -> "Arrivals":
+        return Arrivals(self.staging(), self.token)
+
+    def staging(self) -> Staging:
+        return Staging(store_for(self.url, self.storage), self.url.rstrip("/"), Encoding.ARROW)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """The driver's end of a scratch."""
+
+    staging: Staging
+    token: str
+
+    def load(self, names: tuple[str, ...]) -> pa.Table:
+        """The rows of these transactions; without columns if none are left."""
+        tables = [self._read(name) for name in names if self._is_there(name)]
+        return pa.concat_tables(tables, promote_options="default") if tables else pa.table({})
+
+    def _read(self, name: str) -> pa.Table:
+        return Encoding.ARROW.decode(self.staging.store.read(self.staging.url(name)))
+
+    def _is_there(self, name: str) -> bool:
+        url = self.staging.url(name)
+        if self.staging.store.exists(url):
+            return True
+        parsed = transaction_names.parse(name)
+        if parsed is None or parsed.token != self.token:
+            return False
+        raise JobRejected(
+            f"the driver does not find {url}, which a slot has written. Slots on "
+            "other machines need a path that everyone reaches, such as s3://bucket/directory: set "
+            'it with option("path", ...)'
+        )

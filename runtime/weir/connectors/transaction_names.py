@@ -1,0 +1,55 @@
+"""Names a staged file so that the name alone says who made it and that nobody else did.
+
+The maker's epoch and attempt let a later attempt tell the leftovers of a dead one from its own. The
+token is drawn anew whenever a job's graph is built: two jobs that were given one directory by
+mistake never take each other's files for their own.
+"""
+
+import uuid
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+
+from weir.core.ids import OperatorId, SubtaskId
+from weir.ports.operators import Place
+
+_NUMBERS = 4
+
+
+class TransactionName(NamedTuple):
+    """One subtask's rows between two barriers."""
+
+    subtask: SubtaskId
+    epoch: int
+    attempt: int
+    counter: int
+    token: str
+
+    @property
+    def owner(self) -> tuple[int, int]:
+        return (self.epoch, self.attempt)
+
+    def __str__(self) -> str:
+        operator = quote(self.subtask.operator, safe="")
+        numbers = (self.subtask.index, self.epoch, self.attempt, self.counter)
+        return "-".join((operator, *map(str, numbers), self.token))
+
+
+def new_token() -> str:
+    """Tells the transactions of one driver's graph from those of every other."""
+    return uuid.uuid4().hex[:12]
+
+
+def first_name(place: Place, token: str) -> TransactionName:
+    """What a writer that opens now calls its first transaction."""
+    return TransactionName(place.subtask, place.epoch, place.attempt, 1, token)
+
+
+def parse(text: str) -> TransactionName | None:
+    """None if nobody here made this name."""
+    parts = text.rsplit("-", _NUMBERS + 1)
+    numbers = parts[1:-1]
+    if len(numbers) != _NUMBERS or not all(number.isdecimal() for number in numbers):
+        return None
+    index, epoch, attempt, counter = map(int, numbers)
+    subtask = SubtaskId(OperatorId(unquote(parts[0])), index)
+    return TransactionName(subtask, epoch, attempt, counter, parts[-1])

@@ -1,0 +1,247 @@
+"""Turns what a user described into the graph that runs: stages, their edges, their ids.
+
+Decided here and nowhere else: steps without state fold into the stage before them where rows need
+not move, and everything that has state gets a stage, an id and a width. The same description gives
+the same ids in every run, because a checkpoint finds its state by them.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from weir.core.admission import Refused, judge
+from weir.core.ids import EdgeId, OperatorId
+from weir.core.key_groups import default_max_parallelism
+from weir.core.topology import Edge, EdgeKind, Operator, Topology
+from weir.dataflow.logical import (
+    Apply,
+    Exchange,
+    Keyed,
+    Node,
+    Read,
+    Union,
+    Wishes,
+    WrittenStream,
+    inputs_of,
+)
+from weir.dataflow.physical import (
+    AggregateHead,
+    Head,
+    JobGraph,
+    ProcessorHead,
+    RelayHead,
+    SinkHead,
+    SourceHead,
+    Stage,
+    Step,
+)
+from weir.errors import JobRejected
+
+
+@dataclass(frozen=True, slots=True)
+class GraphDefaults:
+    """For operators of which nothing else was asked."""
+
+    parallelism: int = 1
+    max_parallelism: int | None = None
+    """None: derived from each operator's parallelism."""
+
+
+def build(sinks: Sequence[WrittenStream], defaults: GraphDefaults) -> JobGraph:
+    """The graph of everything that is written, or a refusal that lists all that is wrong."""
+    if not sinks:
+        raise JobRejected("the job writes nothing; end a stream with writeStream…start()")
+    plan = _Plan(sinks, defaults)
+    graph = plan.graph()
+    admit(graph)
+    return graph
+
+
+def admit(graph: JobGraph) -> None:
+    """Refuse a graph that could not be checkpointed, with every reason there is (spec C20)."""
+    refusals = [found for found in judge(graph.topology) if isinstance(found, Refused)]
+    if refusals:
+        raise JobRejected("\n".join(f"{r.subject}: {r.reason}; {r.remedy}" for r in refusals))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Link:
+    """Where rows come from, and how they get here if the user said so."""
+
+    draft: "_Draft"
+    kind: EdgeKind | None = None
+    keys: tuple[str, ...] = ()
+    parallelism: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class _Draft:
+    """A stage to which steps are still being added."""
+
+    head: Head
+    parallelism: int
+    output: pa.Schema
+    wishes: Wishes
+    links: list[_Link]
+    id: OperatorId
+    steps: list[Step] = field(default_factory=list)
+
+
+class _Plan:
+    """Visits every node once, inputs first, and numbers the stages in that order."""
+
+    def __init__(self, sinks: Sequence[WrittenStream], defaults: GraphDefaults) -> None:
+        self.defaults = defaults
+        self.drafts: list[_Draft] = []
+        self._made: dict[int, _Draft] = {}
+        nodes = _nodes(sinks)
+        self._consumers = Counter(id(below) for node in nodes for below in inputs_of(node))
+        _refuse_twins(nodes)
+        for sink in sinks:
+            links = self._links(sink.input)
+            self._draft(SinkHead(sink.sink), sink.wishes, links, pa.schema([]))
+
+    def graph(self) -> JobGraph:
+        edges: list[Edge] = []
+        keys: dict[EdgeId, tuple[str, ...]] = {}
+        taken: Counter[str] = Counter()
+        for draft in self.drafts:
+            for link in draft.links:
+                path = f"{link.draft.id}->{draft.id}"
+                taken[path] += 1
+                edge = EdgeId(path if taken[path] == 1 else f"{path}#{taken[path]}")
+                kind = link.kind or _natural(link.draft, draft)
+                edges.append(Edge(edge, link.draft.id, draft.id, kind))
+                if kind is EdgeKind.HASH:
+                    keys[edge] = link.keys
+        operators = tuple(self._operator(draft) for draft in self.drafts)
+        stages = tuple(
+            Stage(d.id, d.head, tuple(d.steps), d.output, d.wishes.name) for d in self.drafts
+        )
+        return JobGraph(Topology(operators, tuple(edges)), stages, keys)
+
+    def _links(self, node: Node) -> list[_Link]:
+        """The stages that a node's rows come from; the redistribution nearest to us counts."""
+        match node:
+            case Union():
+                return [link for below in node.inputs for link in self._links(below)]
+            case Exchange():
+                return [
+                    _Link(link.draft, node.kind, node.keys, node.parallelism or link.parallelism)
+                    for link in self._links(node.input)
+                ]
+            case _:
+                return [_Link(self._stage(node))]
+
+    def _stage(self, node: Read | Apply | Keyed) -> _Draft:
+        if id(node) not in self._made:
+            self._made[id(node)] = self._new_stage(node)
+        return self._made[id(node)]
+
+    def _new_stage(self, node: Read | Apply | Keyed) -> _Draft:
+        match node:
+            case Read():
+                head = SourceHead(node.source, node.event_time, node.delay_ms)
+                return self._draft(head, node.wishes, [], node.schema)
+            case Keyed():
+                links = [
+                    _Link(link.draft, EdgeKind.HASH, node.head.keys, link.parallelism)
+                    for link in self._links(node.input)
+                ]
+                return self._draft(node.head, node.wishes, links, node.schema)
+            case Apply():
+                return self._folded(node) or self._relay(node)
+
+    def _folded(self, node: Apply) -> _Draft | None:
+        """The stage before, with this step added, if rows need not move for it."""
+        links = self._links(node.input)
+        before = links[0].draft
+        stays = len(links) == 1 and links[0].kind is None
+        is_only_consumer = self._consumers[id(node.input)] == 1
+        fits = (
+            node.wishes.parallelism in {0, before.parallelism} and not node.wishes.max_parallelism
+        )
+        if not (stays and is_only_consumer and fits):
+            return None
+        before.steps.append(node.step)
+        before.output = node.schema
+        return before
+
+    def _relay(self, node: Apply) -> _Draft:
+        """A stage for the step alone, as wide as what comes before it if that is one stage."""
+        links = self._links(node.input)
+        inherited = links[0].draft.parallelism if len(links) == 1 and not links[0].kind else 0
+        draft = self._draft(RelayHead(), node.wishes, links, node.schema, inherited)
+        draft.steps.append(node.step)
+        return draft
+
+    def _draft(
+        self, head: Head, wishes: Wishes, links: list[_Link], output: pa.Schema, inherited: int = 0
+    ) -> _Draft:
+        hint = max((link.parallelism for link in links), default=0)
+        parallelism = wishes.parallelism or hint or inherited or self.defaults.parallelism
+        name = OperatorId(wishes.uid or f"{_kind_of(head)}-{len(self.drafts) + 1}")
+        draft = _Draft(head, parallelism, output, wishes, links, name)
+        self._refuse_twin(draft)
+        self.drafts.append(draft)
+        return draft
+
+    def _refuse_twin(self, draft: _Draft) -> None:
+        if any(other.id == draft.id for other in self.drafts):
+            raise JobRejected(
+                f"uid {draft.id!r} is also the name that another operator was given; "
+                "choose a uid that does not look like a generated one"
+            )
+
+    def _operator(self, draft: _Draft) -> Operator:
+        most = draft.wishes.max_parallelism or self.defaults.max_parallelism
+        return Operator(
+            draft.id,
+            draft.parallelism,
+            most or default_max_parallelism(draft.parallelism),
+            is_sink=isinstance(draft.head, SinkHead),
+            is_coordinated=isinstance(draft.head, SourceHead),
+        )
+
+
+def _nodes(sinks: Sequence[WrittenStream]) -> list[Node | WrittenStream]:
+    """Every node once, each sink before what it reads."""
+    found: dict[int, Node | WrittenStream] = {}
+    waiting: list[Node | WrittenStream] = list(sinks)
+    while waiting:
+        node = waiting.pop()
+        if id(node) not in found:
+            found[id(node)] = node
+            waiting.extend(inputs_of(node))
+    return list(found.values())
+
+
+def _refuse_twins(nodes: Sequence[Node | WrittenStream]) -> None:
+    uids = Counter(node.wishes.uid for node in nodes if not isinstance(node, Exchange | Union))
+    twins = sorted(uid for uid, times in uids.items() if uid and times > 1)
+    if twins:
+        raise JobRejected(
+            f"uid {twins[0]!r} is given to {uids[twins[0]]} operators; state is found by its uid, "
+            "so give each its own"
+        )
+
+
+def _natural(sender: _Draft, receiver: _Draft) -> EdgeKind:
+    is_even = sender.parallelism == receiver.parallelism
+    return EdgeKind.FORWARD if is_even else EdgeKind.REBALANCE
+
+
+def _kind_of(head: Head) -> str:
+    match head:
+        case SourceHead():
+            return "source"
+        case AggregateHead():
+            return "aggregate"
+        case ProcessorHead():
+            return "process"
+        case RelayHead():
+            return "relay"
+        case SinkHead():
+            return "sink"

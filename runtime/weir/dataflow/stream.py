@@ -1,0 +1,406 @@
+"""Streams: a DataFrame that never ends, described with PySpark's names.
+
+A stream is a value. Every method returns a new one and leaves this one as it was; nothing runs, no
+file is opened. What is wrong with a description is refused by the method that would make it so.
+What PySpark has no word for has Flink's: ``uid``, ``setParallelism``, ``rescale``, ``broadcast``.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyarrow import types as kinds
+
+from weir.api.duration import parse_duration
+from weir.api.refusal import Unfit
+from weir.core.topology import EdgeKind
+from weir.dataflow import functions
+from weir.dataflow.expressions import compiled, predicate
+from weir.dataflow.functions import AggregateColumn, Expression
+from weir.dataflow.keyed import (
+    PROCESSOR_MODES,
+    TIME_MODES,
+    aggregate_head,
+    key_type_is_fit,
+    processor_head,
+    spelled,
+)
+from weir.dataflow.logical import (
+    Apply,
+    Exchange,
+    Keyed,
+    Node,
+    Union,
+    Wishes,
+    has_event_time,
+    with_event_time,
+)
+from weir.dataflow.physical import Aggregate, Function, ProcessorHead, RowsAs
+from weir.dataflow.spelling import did_you_mean
+from weir.dataflow.steps import (
+    ArrowFunction,
+    Filter,
+    MapInArrow,
+    MapInPandas,
+    PandasFunction,
+    Project,
+    Transform,
+)
+from weir.dataflow.types import SchemaLike, schema_of, written
+from weir.dataflow.wishes import width, written_uid
+from weir.dataflow.writer import Session, StreamWriter
+from weir.errors import JobRejected
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stream:
+    """PySpark's streaming ``DataFrame``."""
+
+    node: Node
+    session: Session
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.node.schema
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.schema.names)
+
+    @property
+    def writeStream(self) -> StreamWriter:  # noqa: N802
+        return StreamWriter(self.session, self.node)
+
+    def filter(self, condition: str | Expression) -> "Stream":
+        """Keep the rows for which the condition is true: ``"value > 3"`` or ``F.col("value") > 3``.
+
+        A row for which it is null is dropped, as in SQL.
+        """
+        text = condition if isinstance(condition, str) else condition.sql
+        predicate(text, self.schema)
+        return self._apply(Filter(text, self.schema))
+
+    def where(self, condition: str | Expression) -> "Stream":
+        """The same as ``filter``."""
+        return self.filter(condition)
+
+    def select(self, *columns: str | Expression) -> "Stream":
+        """These columns, by name or computed; ``"*"`` stands for all that are there."""
+        made: list[tuple[str, str]] = []
+        for column in columns:
+            if column == "*" if isinstance(column, str) else column.sql == "*":
+                made += [(name, _in_backticks(name)) for name in self.columns]
+            else:
+                expression = functions.col(column) if isinstance(column, str) else column
+                made.append(_named(expression, self))
+        return self._project(made)
+
+    def selectExpr(self, *expressions: str) -> "Stream":  # noqa: N802
+        """Columns as expressions of Spark SQL, such as ``"price * amount AS total"``."""
+        return self.select(*map(functions.expr, expressions))
+
+    def withColumn(self, name: str, column: Expression) -> "Stream":  # noqa: N802
+        """Add a column, or replace the one of that name."""
+        if not isinstance(column, Expression):
+            raise JobRejected(
+                f"withColumn({name!r}, {column!r}): a column is needed, not a "
+                f"{type(column).__name__}; use F.expr(…), F.col(…) or F.lit(…)"
+            )
+        compiled(column.sql, self.schema)
+        kept = {known: _in_backticks(known) for known in self.columns}
+        return self._project(list({**kept, name: column.sql}.items()))
+
+    def drop(self, *names: str) -> "Stream":
+        """Without these columns; as in PySpark, a name that is not there is no mistake."""
+        return self.select(*(_column(name) for name in self.columns if name not in names))
+
+    def union(self, other: "Stream") -> "Stream":
+        """The rows of both, column by column in order; the names are those of this stream."""
+        if len(self.columns) != len(other.columns):
+            raise JobRejected(
+                f"union: {len(self.columns)} columns do not fit {len(other.columns)}; "
+                "select the same columns on both sides"
+            )
+        for mine, theirs in zip(self.schema, other.schema, strict=True):
+            if not mine.type.equals(theirs.type):
+                raise JobRejected(
+                    f"union: column {mine.name!r} is a {written(mine.type)} here and a "
+                    f"{written(theirs.type)} there; cast one of them"
+                )
+        if self.columns != other.columns:
+            pairs = zip(self.columns, other.columns, strict=True)
+            other = other.select(*(_column(theirs).alias(mine) for mine, theirs in pairs))
+        return Stream(Union((self.node, other.node)), self.session)
+
+    def mapInArrow(self, func: ArrowFunction, schema: SchemaLike) -> "Stream":  # noqa: N802
+        """Rows through a function from an iterator of Arrow batches to an iterator of them.
+
+        The function is called once for each batch, with an iterator over that batch alone, and is
+        run to its end before anything else happens: do not wait for more rows inside it.
+        """
+        return self._apply(MapInArrow(func, schema_of(schema)))
+
+    def mapInPandas(self, func: PandasFunction, schema: SchemaLike) -> "Stream":  # noqa: N802
+        """Like ``mapInArrow``, with data frames."""
+        return self._apply(MapInPandas(func, schema_of(schema)))
+
+    def withWatermark(self, eventTime: str, delayThreshold: str) -> "Stream":  # noqa: N802, N803
+        """Tell the time by this column, and wait so long for late rows: ``("ts", "10 seconds")``.
+
+        Call it right after ``load()``, before the stream is used twice: time is told where rows are
+        read, and a stream with a watermark is another source than the same one without.
+        """
+        self._require(eventTime, "withWatermark")
+        kind = self.schema.field(eventTime).type
+        if not kinds.is_timestamp(kind):
+            raise JobRejected(
+                f"withWatermark({eventTime!r}): a {written(kind)} tells no time; "
+                "let the source give a timestamp"
+            )
+        try:
+            delay = parse_duration(delayThreshold)
+        except Unfit as unfit:
+            raise JobRejected(
+                f"withWatermark({eventTime!r}, {delayThreshold!r}): {unfit}"
+            ) from unfit
+        return replace(self, node=with_event_time(self.node, eventTime, delay))
+
+    def groupBy(self, *columns: str | Expression) -> "Grouped":  # noqa: N802
+        """Rows that agree in these columns meet in one subtask."""
+        stream, keys = self._with_columns(columns)
+        if not keys:
+            raise JobRejected(
+                "groupBy() without columns would keep one state for the whole stream; "
+                'add a column of one value, withColumn("all", F.lit(0)), and group by it'
+            )
+        for key in keys:
+            kind = stream.schema.field(key).type
+            if not key_type_is_fit(kind):
+                raise JobRejected(
+                    f"groupBy({key!r}): a {written(kind)} cannot be a key; use plain columns of it"
+                )
+        return Grouped(stream, keys)
+
+    def repartition(self, numPartitions: int | str, *columns: str) -> "Stream":  # noqa: N803
+        """Spread rows anew: evenly, or by the columns given, over so many subtasks.
+
+        The number is the parallelism of whatever comes next, unless that has a wish of its own.
+        """
+        chosen = 0
+        if isinstance(numPartitions, str):
+            columns = (numPartitions, *columns)
+        else:
+            chosen = width(numPartitions, "repartition")
+        for column in columns:
+            self._require(column, "repartition")
+        kind = EdgeKind.HASH if columns else EdgeKind.REBALANCE
+        return replace(self, node=Exchange(self.node, kind, tuple(columns), chosen))
+
+    def rescale(self) -> "Stream":
+        """Spread rows evenly over a few subtasks near by, where ``repartition`` uses all."""
+        return replace(self, node=Exchange(self.node, EdgeKind.RESCALE))
+
+    def broadcast(self) -> "Stream":
+        """Every row to every subtask of what comes next."""
+        return replace(self, node=Exchange(self.node, EdgeKind.BROADCAST))
+
+    def global_(self) -> "Stream":
+        """Every row to the first subtask of what comes next."""
+        return replace(self, node=Exchange(self.node, EdgeKind.GLOBAL))
+
+    def uid(self, name: str) -> "Stream":
+        """Name the operator for good: its state is found by this name after an upgrade.
+
+        A step without state has no use for one, unless it begins a stage of its own.
+        """
+        uid = written_uid(name)
+        return self._wishing("uid", lambda wishes: replace(wishes, uid=uid))
+
+    def name(self, label: str) -> "Stream":
+        """What the dashboard and messages call the operator; means nothing to its state."""
+        stream = self._wishing("name", lambda wishes: replace(wishes, name=label))
+        if isinstance(stream.node, Apply):
+            return replace(
+                stream, node=replace(stream.node, step=replace(stream.node.step, title=label))
+            )
+        return stream
+
+    def setParallelism(self, parallelism: int) -> "Stream":  # noqa: N802
+        """How many subtasks the operator has."""
+        chosen = width(parallelism, "setParallelism")
+        return self._wishing("setParallelism", lambda wishes: replace(wishes, parallelism=chosen))
+
+    def setMaxParallelism(self, maxParallelism: int) -> "Stream":  # noqa: N802, N803
+        """How many subtasks the operator can ever have; its state is cut into so many groups."""
+        chosen = width(maxParallelism, "setMaxParallelism")
+        return self._wishing(
+            "setMaxParallelism", lambda wishes: replace(wishes, max_parallelism=chosen)
+        )
+
+    def _apply(self, step: Transform) -> "Stream":
+        return replace(self, node=Apply(self.node, step))
+
+    def _project(self, columns: list[tuple[str, str]]) -> "Stream":
+        names = [name for name, _ in columns]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise JobRejected(f"two columns are called {twice!r}; give one of them an alias")
+        if not columns:
+            raise JobRejected("a stream without columns carries nothing; keep one at least")
+        return self._apply(Project(tuple(columns), self.schema))
+
+    def _with_columns(
+        self, columns: tuple[str | Expression, ...]
+    ) -> tuple["Stream", tuple[str, ...]]:
+        """This stream with all of them as columns, and the names that they have in it."""
+        stream, names = self, list[str]()
+        made: dict[str, str] = {}
+        for column in columns:
+            expression = functions.col(column) if isinstance(column, str) else column
+            name, text = _named(expression, stream)
+            is_there = compiled(text, stream.schema).passes_on == name or made.get(name) == text
+            if not is_there and name in stream.columns:
+                raise JobRejected(f"{text!r} cannot be called {name!r}: a column is; rename it")
+            if not is_there:
+                stream = stream.withColumn(name, Expression(text))
+                made[name] = text
+            names.append(name)
+        return stream, tuple(names)
+
+    def _require(self, column: str, asked_by: str) -> None:
+        if column not in self.columns:
+            raise JobRejected(
+                f"{asked_by}: there is no column {column!r}{did_you_mean(column, self.columns)} "
+                f"(columns: {', '.join(self.columns)})"
+            )
+
+    def _wishing(self, asked_by: str, change: Callable[[Wishes], Wishes]) -> "Stream":
+        if isinstance(self.node, Exchange | Union):
+            raise JobRejected(
+                f"{asked_by}: a union or a redistribution is no operator; say it of what comes next"
+            )
+        return replace(self, node=replace(self.node, wishes=change(self.node.wishes)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grouped:
+    """PySpark's ``GroupedData``: rows by key, waiting to be made something of."""
+
+    stream: Stream
+    keys: tuple[str, ...]
+
+    def agg(self, *columns: AggregateColumn | Mapping[str, str]) -> Stream:
+        """Running aggregates: ``agg(F.sum("v").alias("total"))`` or ``agg({"v": "sum"})``.
+
+        Each change of a key emits the key's new row: Spark's update mode.
+        """
+        asked: list[AggregateColumn] = []
+        for column in columns:
+            if isinstance(column, AggregateColumn):
+                asked.append(column)
+            else:
+                asked += [_aggregate_named(function, of) for of, function in column.items()]
+        if not asked:
+            raise JobRejected('agg() computes nothing; add an aggregation, such as F.sum("value")')
+        arguments = tuple(one.argument for one in asked if one.argument is not None)
+        stream, names = self.stream._with_columns(arguments)  # noqa: SLF001
+        named = iter(names)
+        aggregates = [
+            Aggregate(one.function, "" if one.argument is None else next(named), one.label)
+            for one in asked
+        ]
+        head = aggregate_head(self.keys, aggregates, stream.schema)
+        return replace(stream, node=Keyed(stream.node, head))
+
+    def count(self) -> Stream:
+        """Rows of each key, as a column called ``count``."""
+        return self.agg(functions.count("*").alias("count"))
+
+    def sum(self, *columns: str) -> Stream:
+        return self.agg(*map(functions.sum, columns))
+
+    def min(self, *columns: str) -> Stream:
+        return self.agg(*map(functions.min, columns))
+
+    def max(self, *columns: str) -> Stream:
+        return self.agg(*map(functions.max, columns))
+
+    def avg(self, *columns: str) -> Stream:
+        return self.agg(*map(functions.avg, columns))
+
+    def transformWithState(  # noqa: N802
+        self,
+        statefulProcessor: object,  # noqa: N803
+        outputStructType: SchemaLike,  # noqa: N803
+        outputMode: str = "Update",  # noqa: N803
+        timeMode: str = "None",  # noqa: N803
+        initialState: object = None,  # noqa: N803
+    ) -> Stream:
+        """Run a PySpark ``StatefulProcessor`` over the rows of each key."""
+        processed = self._processed(statefulProcessor, outputStructType, RowsAs.ROWS)
+        return _in_modes(processed, outputMode, timeMode, initialState)
+
+    def transformWithStateInPandas(  # noqa: N802
+        self,
+        statefulProcessor: object,  # noqa: N803
+        outputStructType: SchemaLike,  # noqa: N803
+        outputMode: str = "Update",  # noqa: N803
+        timeMode: str = "None",  # noqa: N803
+        initialState: object = None,  # noqa: N803
+    ) -> Stream:
+        """Like ``transformWithState``, with data frames."""
+        processed = self._processed(statefulProcessor, outputStructType, RowsAs.PANDAS)
+        return _in_modes(processed, outputMode, timeMode, initialState)
+
+    def _processed(self, processor: object, output: SchemaLike, rows_as: RowsAs) -> Stream:
+        rows = self.stream.schema
+        head = processor_head(self.keys, processor, rows_as, rows, schema_of(output))
+        return replace(self.stream, node=Keyed(self.stream.node, head))
+
+
+def _in_modes(processed: Stream, output_mode: str, time_mode: str, initial_state: object) -> Stream:
+    node = processed.node
+    assert isinstance(node, Keyed), "a processor has just been put there"
+    assert isinstance(node.head, ProcessorHead), "a processor has just been put there"
+    if initial_state is not None:
+        raise JobRejected(
+            "transformWithState: initialState is not supported yet; "
+            "start from a savepoint that was made from a DataFrame"
+        )
+    spelled(output_mode, PROCESSOR_MODES, "output mode")
+    mode = spelled(time_mode, TIME_MODES, "time mode")
+    if mode == "EventTime" and not has_event_time(node.input):
+        raise JobRejected(
+            "transformWithState: time mode EventTime needs a watermark; "
+            "call withWatermark right after load()"
+        )
+    return replace(processed, node=replace(node, head=replace(node.head, time_mode=mode)))
+
+
+def _named(expression: Expression, stream: Stream) -> tuple[str, str]:
+    """The name that the column will have, and its expression."""
+    found = compiled(expression.sql, stream.schema)
+    computed = found.name if found.name != expression.sql.strip() else expression.shown.strip()
+    return expression.label or computed, expression.sql
+
+
+def _in_backticks(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _column(name: str) -> Expression:
+    return functions.col(_in_backticks(name))
+
+
+def _aggregate_named(function: str, column: str) -> AggregateColumn:
+    wanted = "avg" if function.lower() == "mean" else function.lower()
+    if wanted not in set(Function):
+        listed = ", ".join(Function)
+        raise JobRejected(
+            f"there is no aggregation {function!r}{did_you_mean(function, Function)} "
+            f"(there are {listed})"
+        )
+    if wanted == Function.COUNT:
+        return functions.count(column)
+    chosen = Function(wanted)
+    return AggregateColumn(chosen, functions.col(column), f"{chosen}({column})")

@@ -1,0 +1,78 @@
+"""Commits sinks' transactions and ends those that dead attempts left, one sink at a time.
+
+Each sink has a thread of its own, so commits of one sink keep their order and a slow external
+system delays no other. A commit that fails is in doubt and comes again (spec R5, C19).
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from weir.core.coordinator import actions, events
+from weir.core.ids import Epoch, OperatorId, SubtaskId
+from weir.core.job import Event
+from weir.errors import Fenced
+from weir.ports.sinks import Committer
+
+log = logging.getLogger("weir.driver")
+
+
+class Committing:
+    """The sinks' ends in the driver."""
+
+    def __init__(
+        self, committers: Mapping[OperatorId, Committer], tell: Callable[[Event], None]
+    ) -> None:
+        self._committers = committers
+        self._tell = tell
+        self._threads = {
+            sink: ThreadPoolExecutor(1, thread_name_prefix=f"weir-commit-{sink}")
+            for sink in committers
+        }
+
+    def commit(self, action: actions.CommitTransactions) -> None:
+        sink = action.commit.sink
+        self._threads[sink].submit(self._commit, action)
+
+    def _commit(self, action: actions.CommitTransactions) -> None:
+        commit = action.commit
+        names = tuple(transaction.name for transaction in commit.transactions)
+        try:
+            self._committers[commit.sink].commit(commit.sequence, names)
+        except Fenced:
+            log.warning("Sink %s belongs to a newer driver now.", commit.sink)
+            self._tell(events.CommitInDoubt(commit.sink, commit.sequence))
+        except Exception as problem:  # noqa: BLE001 - the external system may fail in any way
+            log.warning("Commit %s of sink %s failed: %s", commit.sequence, commit.sink, problem)
+            self._tell(events.CommitInDoubt(commit.sink, commit.sequence))
+        else:
+            self._tell(events.CommitConfirmed(commit.sink, commit.sequence))
+
+    def resolve(self, epoch: Epoch, action: actions.ResolveTransactions) -> None:
+        by_sink: dict[OperatorId, list[SubtaskId]] = {}
+        for subtask in action.subtasks:
+            by_sink.setdefault(subtask.operator, []).append(subtask)
+        owner = (int(epoch), int(action.attempt))
+        work = [
+            (self._threads[sink], self._committers[sink], tuple(subtasks))
+            for sink, subtasks in by_sink.items()
+        ]
+        keep = frozenset(transaction.name for transaction in action.keep)
+        futures = [t.submit(c.resolve, subtasks, owner, keep) for t, c, subtasks in work]
+        waiter = ThreadPoolExecutor(1, thread_name_prefix="weir-resolve")
+        waiter.submit(self._await_all, action.ticket, futures)
+        waiter.shutdown(wait=False)
+
+    def _await_all(self, ticket: int, futures: list[Future[None]]) -> None:
+        try:
+            for future in futures:
+                future.result()
+        except Exception as problem:  # noqa: BLE001 - the external system may fail in any way
+            log.warning("Transactions of an earlier attempt are still open: %s", problem)
+            self._tell(events.TransactionsUnresolved(ticket))
+        else:
+            self._tell(events.TransactionsResolved(ticket))
+
+    def close(self) -> None:
+        for thread in self._threads.values():
+            thread.shutdown(wait=True)

@@ -1,0 +1,64 @@
+"""Looks for new splits of each source, beside the loop, until a source says that it has them all.
+
+The first look of a new job decides what its readers get at the beginning; a restored job goes on
+from where its checkpoint says discovery had come (spec C4, R6).
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+
+from weir.core.enumerator import Pool, Splits
+from weir.core.ids import OperatorId
+from weir.core.job import Event, SplitsFound
+from weir.ports.sources import Source
+
+log = logging.getLogger("weir.driver")
+
+LOOK_SECONDS = 1.0
+
+
+class Discovering:
+    """The sources' ends in the driver."""
+
+    def __init__(self, sources: Mapping[OperatorId, Source], tell: Callable[[Event], None]) -> None:
+        self._sources = sources
+        self._tell = tell
+        self._is_over = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    def pools(self, restored: Mapping[OperatorId, Pool]) -> dict[OperatorId, Splits]:
+        """What each enumerator begins with; the first look is still to come."""
+        pools = {}
+        for operator in self._sources:
+            pool = restored.get(operator, Pool((), ""))
+            pools[operator] = Splits(pool.free, seen=pool.seen, is_final=False)
+        return pools
+
+    def start(self, pools: Mapping[OperatorId, Splits]) -> None:
+        for operator, source in self._sources.items():
+            thread = threading.Thread(
+                target=self._look_on,
+                args=(operator, source, pools[operator].seen),
+                name=f"weir-discovery-{operator}",
+                daemon=True,
+            )
+            self._threads.append(thread)
+            thread.start()
+
+    def _look_on(self, operator: OperatorId, source: Source, seen: str) -> None:
+        while not self._is_over.is_set():
+            try:
+                found = source.discover(seen)
+            except Exception as problem:  # noqa: BLE001 - a connector may fail in any way
+                log.warning("%s could not look for new splits: %s", operator, problem)
+            else:
+                if found.splits or found.is_final or found.seen != seen:
+                    seen = found.seen
+                    self._tell(SplitsFound(operator, found.splits, seen, found.is_final))
+                if found.is_final:
+                    return
+            self._is_over.wait(LOOK_SECONDS)
+
+    def close(self) -> None:
+        self._is_over.set()

@@ -1,0 +1,111 @@
+"""The driver's one loop: an event at a time into the core, its actions to the hands.
+
+Whatever happens anywhere reaches the core through this queue, so a driver's life is one sequence of
+events; written down, it can be replayed. The clock and the dice are read here and nowhere else.
+"""
+
+import logging
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from typing import Protocol
+
+from weir.core.coordinator.actions import EndDriver
+from weir.core.hearing import heard
+from weir.core.ids import Millis
+from weir.core.invariants import violations
+from weir.core.job import Action, Event, Job, next_deadline, step
+from weir.core.lifecycle import TimePassed
+from weir.core.telling import Level, Line, tell
+
+log = logging.getLogger("weir.driver")
+
+LEVELS = {
+    Level.DEBUG: logging.DEBUG,
+    Level.INFO: logging.INFO,
+    Level.WARNING: logging.WARNING,
+    Level.ERROR: logging.ERROR,
+}
+
+LONGEST_WAIT_SECONDS = 60.0
+
+
+class Hands(Protocol):
+    """Whoever carries actions out. Must not wait: what takes time answers with an event later."""
+
+    def carry_out(self, action: Action, job: Job) -> None: ...
+
+
+Witness = Callable[[Event, Job, tuple[Action, ...]], None]
+"""Sees every step after it was decided and before it is carried out."""
+
+
+def wall_clock() -> Millis:
+    return Millis(time.time_ns() // 1_000_000)
+
+
+@dataclass
+class Loop:
+    """Decides by the core until the driver's end."""
+
+    name: str
+    hands: Hands
+    witnesses: Sequence[Witness]
+    job: Job
+    end: EndDriver | None = None
+    _queue: SimpleQueue[Event] = field(default_factory=SimpleQueue)
+    _dice: random.Random = field(default_factory=random.Random)
+    _now: Millis = Millis(0)
+
+    def tell(self, event: Event) -> None:
+        """From any thread."""
+        self._queue.put(event)
+
+    def run(self, first: tuple[Action, ...]) -> EndDriver:
+        """Until the core says that the driver ends."""
+        self._carry_out(first)
+        while self.end is None:
+            event = self._next()
+            self._pass_time()
+            if event is not None and self.end is None:
+                self._step(event)
+        return self.end
+
+    def _next(self) -> Event | None:
+        deadline = next_deadline(self.job)
+        patience = LONGEST_WAIT_SECONDS
+        if deadline is not None:
+            patience = min(max((deadline - wall_clock()) / 1000, 0.0), LONGEST_WAIT_SECONDS)
+        try:
+            return self._queue.get(timeout=patience)
+        except Empty:
+            return None
+
+    def _pass_time(self) -> None:
+        """Time first: an event is judged by when it was heard."""
+        now = wall_clock()
+        if now > self._now:
+            self._now = now
+            self._step(TimePassed(now, self._dice.random()))
+
+    def _step(self, event: Event) -> None:
+        self._log(heard(event, self.name))
+        self.job, actions = step(self.job, event)
+        broken = violations(self.job)
+        assert not broken, f"{event} broke a promise: {broken[0]}"
+        for witness in self.witnesses:
+            witness(event, self.job, actions)
+        self._carry_out(actions)
+
+    def _carry_out(self, actions: tuple[Action, ...]) -> None:
+        for action in actions:
+            self._log(tell(action, self.name))
+            if isinstance(action, EndDriver):
+                self.end = action
+                return
+            self.hands.carry_out(action, self.job)
+
+    def _log(self, line: Line) -> None:
+        log.log(LEVELS[line.level], "%s", line.text)

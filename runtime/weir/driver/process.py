@@ -1,0 +1,193 @@
+"""The driver put together: everything one job needs, from its epoch to its end."""
+
+import logging
+import os
+import socket
+import threading
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import uuid4
+
+from weir.api.config import JobConfig
+from weir.core import attempt as attempts
+from weir.core import recovery
+from weir.core.coordinator import events
+from weir.core.enumerator import Pool
+from weir.core.ids import OperatorId, RequestId
+from weir.core.job import Action, Event
+from weir.core.lifecycle import JobStatus
+from weir.core.snapshots import CheckpointKind
+from weir.dataflow.physical import JobGraph, SinkHead, SourceHead
+from weir.driver.committing import Committing
+from weir.driver.discovering import Discovering
+from weir.driver.hands import DriverHands
+from weir.driver.loop import Loop, Witness
+from weir.driver.requests import Outcome, Requests
+from weir.driver.settings import policy_of, strategy_of
+from weir.driver.slots import Patience, SlotPool, Slots
+from weir.driver.starting import AlreadyOver, Begun, Starting
+from weir.driver.statistics import Statistics
+from weir.driver.storing import Storing
+from weir.driver.trace import Beginning, Trace
+from weir.storage.log import JobLog
+from weir.storage.objects import ObjectStore
+from weir.wire.links import Address, Listener, Purpose, Tls
+
+log = logging.getLogger("weir.driver")
+
+STORAGE_THREADS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a driver's work ended."""
+
+    status: JobStatus
+    fenced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What a driver is started with."""
+
+    name: str
+    deployment: str
+    graph: JobGraph
+    config: JobConfig
+    directory: str
+    """Of this job, below the checkpoint storage: everything it keeps is there."""
+    secret: bytes
+    tls: Tls | None = None
+    bind_host: str = "127.0.0.1"
+    patience: Patience = field(default_factory=Patience)
+    trace_directory: Path | None = None
+    """Where the driver's life is written down, if it shall be."""
+
+
+class Driver:
+    """One driver process of one submission."""
+
+    def __init__(self, submission: Submission, store: ObjectStore, pool: SlotPool) -> None:
+        self._submission = submission
+        self._store = store
+        self._journal = JobLog(store, submission.directory)
+        self._threads = ThreadPoolExecutor(STORAGE_THREADS, thread_name_prefix="weir-storage")
+        self._queue: list[Event] = []
+        self._loop: Loop | None = None
+        self._lock = threading.Lock()
+        self._requests = Requests()
+        self.statistics = Statistics()
+        listener = Listener(
+            submission.bind_host, submission.secret, Purpose.SLOT_CONTROL, submission.tls
+        )
+        self.slots = Slots(listener, pool, submission.patience, self.tell)
+        heads = {stage.operator: stage.head for stage in submission.graph.stages}
+        self._discovering = Discovering(
+            {o: h.source for o, h in heads.items() if isinstance(h, SourceHead)}, self.tell
+        )
+        committers = {o: h.sink.committer() for o, h in heads.items() if isinstance(h, SinkHead)}
+        self._committing = Committing(committers, self.tell)
+
+    @property
+    def address(self) -> Address:
+        """Where slots register."""
+        return self.slots.address
+
+    def tell(self, event: Event) -> None:
+        """From any thread; what comes before the epoch is ours waits for it."""
+        with self._lock:
+            if self._loop is None:
+                self._queue.append(event)
+            else:
+                self._loop.tell(event)
+
+    # -- requests
+
+    def ask(self, kind: CheckpointKind, location: str = "", key: str = "") -> RequestId:
+        request, _ = self._requests.ask(self.tell, kind, location, key)
+        return request
+
+    def outcome_of(self, request: str) -> Future[Outcome] | None:
+        return self._requests.find(request)
+
+    def cancel(self) -> None:
+        self.tell(attempts.CancelRequested())
+
+    # -- life
+
+    def run(self, wish: recovery.Wish) -> Ending:
+        """Take the job over and run it to its end, or until another driver has it."""
+        who = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
+        submission = self._submission
+        starting = Starting(self._store, self._journal, submission.directory, who, wish)
+        begun = starting.take_over(submission.graph.topology)
+        if isinstance(begun, AlreadyOver):
+            log.info("Job %s is over already: %s.", submission.name, begun.status)
+            self.close()
+            return Ending(begun.status)
+        try:
+            return self._reign(begun)
+        finally:
+            self.close()
+
+    def _reign(self, begun: Begun) -> Ending:
+        loop, first = self._make_loop(begun)
+        with self._lock:
+            self._loop = loop
+            for event in self._queue:
+                loop.tell(event)
+        self.slots.open()
+        if isinstance(begun.resolution, recovery.ReplayCommit):
+            loop.tell(events.StatusReported(JobStatus.STOPPED, 0.5))
+        else:
+            loop.tell(attempts.JobStarted())
+            self._discovering.start(loop.job.splits)
+        end = loop.run(first)
+        return Ending(end.status, end.fenced)
+
+    def _make_loop(self, begun: Begun) -> tuple[Loop, tuple[Action, ...]]:
+        submission, reign = self._submission, begun.reign
+        topology = submission.graph.topology
+        without = (
+            isinstance(begun.resolution, recovery.RestoreFrom)
+            and begun.resolution.without_in_flight
+        )
+        beginning = Beginning(
+            policy_of(submission.config),
+            topology,
+            strategy_of(submission.config.restart),
+            reign,
+            self._discovering.pools(_pools(begun.resolution)),
+            without_in_flight=without,
+        )
+        job, commits = beginning.job()
+        hands = DriverHands(
+            reign.epoch,
+            self.slots,
+            Storing(self._store, self._journal, self._threads, self.tell),
+            self._committing,
+            self._requests.answer,
+        )
+        witnesses: list[Witness] = [self.statistics.witness]
+        if submission.trace_directory is not None:
+            path = submission.trace_directory / f"{submission.name}-{reign.epoch}.jsonl"
+            witnesses.append(Trace(path, beginning).witness)
+        return Loop(submission.name, hands, witnesses, job), commits
+
+    def close(self) -> None:
+        self._discovering.close()
+        self.slots.close()
+        self._committing.close()
+        self._threads.shutdown(wait=True)
+
+
+def _pools(resolution: recovery.Resolution) -> Mapping[OperatorId, Pool]:
+    if not isinstance(resolution, recovery.RestoreFrom | recovery.ReplayCommit):
+        return {}
+    return {
+        operator: state
+        for operator, state in resolution.manifest.coordinators
+        if isinstance(state, Pool)
+    }

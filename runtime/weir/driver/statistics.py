@@ -1,0 +1,149 @@
+"""What people want to know about a job's checkpoints, gathered from the steps of its driver.
+
+It watches and decides nothing: if it were wrong, a page would be wrong and no checkpoint. Only the
+newest are kept in detail; the counts are of the driver's whole life.
+"""
+
+import threading
+from collections import deque
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from weir.core.attempt import ReportRestart, ReportStatus
+from weir.core.coordinator import actions, events
+from weir.core.ids import CheckpointId, Millis, SubtaskId
+from weir.core.job import Action, Event, Job, Launch
+from weir.core.lifecycle import JobStatus, TimePassed
+from weir.core.snapshots import CheckpointKind, Manifest
+
+KEPT = 50
+"""Checkpoints whose details are remembered."""
+
+
+class Fate(StrEnum):
+    """Flink's words for how a checkpoint stands."""
+
+    IN_PROGRESS = "IN_PROGRESS"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+
+
+@dataclass(slots=True)
+class SubtaskRecord:
+    """One subtask's part in a checkpoint."""
+
+    acked_at: Millis
+    bytes: int
+    timings: events.Timings
+
+
+@dataclass(slots=True)
+class CheckpointRecord:
+    """One checkpoint, from its trigger to its end."""
+
+    checkpoint: CheckpointId
+    kind: CheckpointKind
+    triggered_at: Millis
+    fate: Fate = Fate.IN_PROGRESS
+    ended_at: Millis = Millis(0)
+    duration_ms: int = 0
+    location: str = ""
+    bytes: int = 0
+    reason: str = ""
+    subtasks: dict[SubtaskId, SubtaskRecord] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Counts:
+    """Over the life of this driver."""
+
+    restored: int = 0
+    completed: int = 0
+    failed: int = 0
+    restarts: int = 0
+
+
+class Statistics:
+    """A witness of every step; readers on other threads take copies."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._records: dict[CheckpointId, CheckpointRecord] = {}
+        self._order: deque[CheckpointId] = deque()
+        self._now = Millis(0)
+        self.counts = Counts()
+        self.status = JobStatus.CREATED
+        self.missing_slots = 0
+        self.restored: Manifest | None = None
+        self.restored_at = Millis(0)
+        self.last_failure = ""
+
+    def witness(self, event: Event, job: Job, said: tuple[Action, ...]) -> None:
+        del job
+        with self._lock:
+            match event:
+                case TimePassed(now):
+                    self._now = now
+                case events.SubtaskAcked():
+                    self._acked(event)
+                case _:
+                    pass
+            for action in said:
+                self._see(action)
+
+    def history(self) -> list[CheckpointRecord]:
+        """The newest first."""
+        with self._lock:
+            return [self._records[checkpoint] for checkpoint in reversed(self._order)]
+
+    def find(self, checkpoint: int) -> CheckpointRecord | None:
+        with self._lock:
+            return self._records.get(CheckpointId(checkpoint))
+
+    def _acked(self, event: events.SubtaskAcked) -> None:
+        record = self._records.get(event.checkpoint)
+        if record is not None and event.subtask not in record.subtasks:
+            part = SubtaskRecord(self._now, event.snapshot.bytes, event.timings)
+            record.subtasks[event.subtask] = part
+
+    def _see(self, action: Action) -> None:
+        match action:
+            case ReportStatus(status, missing):
+                self.status, self.missing_slots = status, missing
+            case ReportRestart(why=why):
+                self.counts.restarts += 1
+                self.last_failure = why
+            case Launch(_, actions.RestoreManifest(manifest, _), _):
+                self.counts.restored += 1
+                self.restored, self.restored_at = manifest, self._now
+            case actions.ReportTriggered(checkpoint, kind, at):
+                self._begin(CheckpointRecord(checkpoint, kind, at))
+            case actions.ReportCompleted():
+                self._completed(action)
+            case actions.ReportAborted():
+                self._aborted(action)
+            case _:
+                pass
+
+    def _begin(self, record: CheckpointRecord) -> None:
+        self._records[record.checkpoint] = record
+        self._order.append(record.checkpoint)
+        if len(self._order) > KEPT:
+            del self._records[self._order.popleft()]
+
+    def _completed(self, report: actions.ReportCompleted) -> None:
+        self.counts.completed += 1
+        record = self._records.get(report.manifest.checkpoint)
+        if record is not None:
+            record.fate, record.ended_at = Fate.COMPLETED, self._now
+            record.duration_ms = report.duration_ms
+            record.location, record.bytes = report.manifest.location, report.manifest.bytes
+
+    def _aborted(self, report: actions.ReportAborted) -> None:
+        if not report.checkpoint:
+            return
+        self.counts.failed += 1
+        record = self._records.get(report.checkpoint)
+        if record is not None:
+            record.fate, record.ended_at = Fate.FAILED, self._now
+            record.reason = f"{report.reason.name}: {report.message}"

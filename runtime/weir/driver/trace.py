@@ -1,0 +1,82 @@
+"""Writes a driver's life down: what it began with, and every event that it heard.
+
+Decisions depend on nothing else, so the file can be replayed through the core, step by step, and
+each decision compared with the one that was made (see ``replay``). It is written only where it was
+asked for: in tests, and when a bug is hunted.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from weir.core import attempt as attempts
+from weir.core import coordinator as checkpoints
+from weir.core.coordinator import Reign
+from weir.core.coordinator.state import Borrowed, FromNothing
+from weir.core.enumerator import Splits
+from weir.core.ids import OperatorId
+from weir.core.invariants import violations
+from weir.core.job import Action, Event, Job, step
+from weir.core.policy import Policy
+from weir.core.restarts import ExponentialDelay, FailureRate, FixedDelay, NoRestart, Strategy
+from weir.core.topology import Topology
+from weir.wire.values import from_json, register, to_json
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What a driver's decisions begin with."""
+
+    policy: Policy
+    topology: Topology
+    strategy: Strategy
+    reign: Reign
+    splits: Mapping[OperatorId, Splits]
+    without_in_flight: bool
+
+    def job(self) -> tuple[Job, tuple[Action, ...]]:
+        state, commits = checkpoints.begin(self.policy, self.topology, self.reign)
+        attempt = attempts.initial(self.topology, self.strategy)
+        job = Job(attempt, state, self.splits, without_in_flight=self.without_in_flight)
+        return job, commits
+
+
+register(Beginning, FromNothing, Borrowed, NoRestart, FixedDelay, ExponentialDelay, FailureRate)
+
+
+class Trace:
+    """The file of one driver. It is flushed at each step, for drivers die without notice."""
+
+    def __init__(self, path: Path, beginning: Beginning) -> None:
+        self._file: IO[str] = path.open("w", encoding="utf-8")
+        self._write(to_json(beginning))
+
+    def witness(self, event: Event, job: Job, actions: tuple[Action, ...]) -> None:
+        del job
+        self._write({"event": to_json(event), "actions": _names(actions)})
+
+    def _write(self, line: object) -> None:
+        self._file.write(json.dumps(line) + "\n")
+        self._file.flush()
+
+
+def replay(lines: Iterator[str]) -> Iterator[str]:
+    """Everything about a trace that is not as the core decides it: nothing, when all is well."""
+    beginning = from_json(json.loads(next(lines)), object)
+    assert isinstance(beginning, Beginning), "a trace says first how its driver began"
+    job, _ = beginning.job()
+    for number, line in enumerate(lines, start=2):
+        if not line.endswith("\n"):
+            return
+        written = json.loads(line)
+        event = from_json(written["event"], object)
+        job, actions = step(job, event)  # type: ignore[arg-type]  # whatever the driver heard
+        yield from (f"line {number}: {broken}" for broken in violations(job))
+        if _names(actions) != written["actions"]:
+            yield f"line {number}: {event} led to {written['actions']}, not {_names(actions)}"
+
+
+def _names(actions: tuple[Action, ...]) -> list[str]:
+    return [type(action).__name__ for action in actions]

@@ -1,0 +1,81 @@
+"""Decides which rows of a batch leave on which channel of an edge.
+
+Every row leaves exactly once (on a broadcast edge, once for each receiver), rows for one receiver
+keep their order, and no batch that leaves is empty. Markers are not routed: they go to everyone.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from weir.core.ids import ChannelId
+from weir.core.key_groups import owners_of
+from weir.core.topology import Edge, EdgeKind, Topology, receivers_of
+from weir.wire.keys import key_groups
+
+Routed = list[tuple[ChannelId, pa.RecordBatch]]
+
+WHOLE_ROWS = 8192
+"""Up to so many rows a batch is dealt as one; a longer one is shared out among the receivers."""
+
+
+class Router:
+    """One sender's end of one edge."""
+
+    def __init__(
+        self, topology: Topology, edge: Edge, sender: int, keys: tuple[str, ...] = ()
+    ) -> None:
+        assert keys or edge.kind is not EdgeKind.HASH, f"hashed edge {edge.id} has no keys"
+        target = topology.by_id[edge.target]
+        senders = topology.by_id[edge.source].parallelism
+        receivers = receivers_of(edge.kind, sender, senders, target.parallelism)
+        if edge.kind is EdgeKind.GLOBAL:
+            receivers = receivers[:1]
+        self._kind = edge.kind
+        self._keys = keys
+        self._max_parallelism = target.max_parallelism
+        self._channels = tuple(ChannelId(edge.id, sender, receiver) for receiver in receivers)
+        # Senders begin with different receivers, so that short streams do not all end in one.
+        self._turn = sender
+
+    def route(self, batch: pa.RecordBatch) -> Routed:
+        if not batch.num_rows:
+            return []
+        if len(self._channels) == 1:
+            return [(self._channels[0], batch)]
+        match self._kind:
+            case EdgeKind.HASH:
+                return self._by_owner(batch)
+            case EdgeKind.BROADCAST:
+                return [(channel, batch) for channel in self._channels]
+            case _:
+                return [(self._next_channel(), piece) for piece in self._dealt(batch)]
+
+    def _by_owner(self, batch: pa.RecordBatch) -> Routed:
+        groups = key_groups(batch, self._keys, self._max_parallelism)
+        width = len(self._channels)
+        # NumPy sorts small unsigned numbers by radix: one or two passes, whatever their order.
+        small = np.uint8 if width <= 1 << 8 else np.uint16
+        owners = owners_of(groups, width, self._max_parallelism).astype(small)
+        if owners.min() == owners.max():
+            return [(self._channels[owners[0]], batch)]
+        order = np.argsort(owners, kind="stable")
+        ends = np.searchsorted(owners[order], np.arange(width, dtype=small), side="right").tolist()
+        grouped = batch.take(pa.array(order))
+        return [
+            (channel, grouped.slice(start, end - start))
+            for channel, start, end in zip(self._channels, [0, *ends], ends, strict=False)
+            if end > start
+        ]
+
+    def _dealt(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        pieces = min(-(-batch.num_rows // WHOLE_ROWS), len(self._channels))
+        length = -(-batch.num_rows // pieces)
+        for start in range(0, batch.num_rows, length):
+            yield batch.slice(start, length)
+
+    def _next_channel(self) -> ChannelId:
+        channel = self._channels[self._turn % len(self._channels)]
+        self._turn += 1
+        return channel

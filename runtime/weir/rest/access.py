@@ -1,0 +1,44 @@
+"""Who may change a job: whoever bears its token.
+
+The token is compared in constant time and goes nowhere from here (spec X1, X4).
+"""
+
+import secrets
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from weir.rest.problems import refuse
+
+BEARER = HTTPBearer(auto_error=False, description="The token that the driver was started with.")
+
+
+class Guard:
+    """Knows the token and tells it to nobody."""
+
+    def __init__(self, token: str) -> None:
+        assert token, "an empty token would let everybody in"
+        self._token = token.encode()
+
+    def admits(self, given: str) -> bool:
+        return secrets.compare_digest(given.encode(), self._token)
+
+
+def bears_token(
+    request: Request,
+    given: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)],
+) -> None:
+    guard = request.app.state.guard
+    assert isinstance(guard, Guard), "the app is made with a guard"
+    if given is not None and guard.admits(given.credentials):
+        return
+    what = "the bearer token is not this job's" if given else "the request has no bearer token"
+    refusal = refuse(
+        HTTPStatus.UNAUTHORIZED,
+        f"{what}, and only its bearer may change the job",
+        "send the header Authorization: Bearer with the token that the driver was started with",
+    )
+    refusal.headers = {"WWW-Authenticate": "Bearer"}
+    raise refusal

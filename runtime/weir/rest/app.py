@@ -1,0 +1,51 @@
+"""The API put together. Versioned, described by itself, and unaware of any driver."""
+
+from fastapi import APIRouter, FastAPI, Response
+from fastapi.responses import PlainTextResponse
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from starlette.requests import Request
+
+import weir
+from weir.rest import ordering, pages
+from weir.rest.access import Guard
+from weir.rest.metrics import registry_of
+from weir.rest.problems import speak_in_problems
+from weir.rest.view import JobView
+
+VERSION = "/v1"
+
+probes = APIRouter(tags=["probes"])
+
+
+@probes.get("/healthz", response_class=PlainTextResponse)
+async def healthz() -> str:
+    """The driver's process lives and answers."""
+    return "ok\n"
+
+
+@probes.get("/metrics", response_class=PlainTextResponse)
+def metrics(request: Request) -> Response:
+    """For Prometheus."""
+    return Response(
+        generate_latest(request.app.state.registry), media_type=CONTENT_TYPE_PLAIN_0_0_4
+    )
+
+
+def create_app(view: JobView, token: str) -> FastAPI:
+    app = FastAPI(
+        title="Weir",
+        summary="One running job: what it does, its checkpoints, and orders to it.",
+        version=weir.__version__,
+        openapi_url=f"{VERSION}/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.view = view
+    app.state.guard = Guard(token)
+    app.state.registry = registry_of(view)
+    app.state.is_closing = False
+    speak_in_problems(app)
+    app.include_router(pages.router, prefix=VERSION)
+    app.include_router(ordering.router, prefix=VERSION)
+    app.include_router(probes)
+    return app

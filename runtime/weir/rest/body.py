@@ -1,0 +1,16 @@
+"""What every body of the API has in common."""
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Body(BaseModel):
+    """A value that travels as JSON. A reader ignores what a newer server says beyond it."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="ignore",
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+        use_attribute_docstrings=True,
+    )

@@ -1,0 +1,149 @@
+"""The orders that only the bearer of the job's token may give.
+
+Each is answered with its request as it stands; a client that wants to know the end of it asks for
+the request later, or waits a little with the first question. Waiting holds no thread.
+"""
+
+import asyncio
+import time
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request
+from pydantic import ConfigDict, Field
+
+from weir.api.storage_url import DurableUrl
+from weir.rest import body
+from weir.rest.access import bears_token
+from weir.rest.orders import (
+    Cancel,
+    Order,
+    RequestState,
+    RequestStatus,
+    Stop,
+    TakeCheckpoint,
+    TakeSavepoint,
+)
+from weir.rest.pages import MISSING, View
+from weir.rest.problems import Problem, refuse
+
+NAME = r"^[A-Za-z0-9._:-]+$"
+LONGEST_NAME = 128
+LONGEST_URL = 2048
+LONGEST_WAIT_SECONDS = 60.0
+LOOK_SECONDS = 0.05
+
+REFUSED: dict[int | str, dict[str, object]] = {401: {"model": Problem}, 409: {"model": Problem}}
+
+router = APIRouter(prefix="/job", tags=["orders"])
+
+
+class SavepointOrder(body.Body):
+    """Where a savepoint goes."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    target_directory: Annotated[DurableUrl, Field(max_length=LONGEST_URL)] | None = Field(
+        default=None, alias="targetDirectory"
+    )
+    """The savepoint gets a new directory below this one; if not given, at the usual place."""
+
+
+class StopOrder(SavepointOrder):
+    """Where the last savepoint goes, and whether the job is drained first."""
+
+    drain: bool = False
+    """Let event time run to its end and fire every timer: for a job that will not go on."""
+
+
+Wait = Annotated[
+    float,
+    Query(ge=0, le=LONGEST_WAIT_SECONDS, description="Seconds to wait for the request's end."),
+]
+
+
+class Clerk:
+    """Takes an order down and waits with the client; one for each request."""
+
+    def __init__(
+        self,
+        request: Request,
+        view: View,
+        key: Annotated[
+            str,
+            Header(
+                alias="Idempotency-Key",
+                max_length=LONGEST_NAME,
+                pattern=NAME,
+                description="The same key again is the same request.",
+            ),
+        ] = "",
+        wait: Wait = 0,
+    ) -> None:
+        self._app = request.app
+        self._view = view
+        self._key = key
+        self._wait = wait
+
+    async def take(self, order: Order) -> RequestState:
+        state = await self.follow(self._view.order(order, self._key))
+        assert state is not None, "what was just ordered is known"
+        return state
+
+    async def follow(self, request: str) -> RequestState | None:
+        """The request as it stands when it has ended, when time is up, or when the server ends."""
+        until = time.monotonic() + self._wait
+        state = self._view.request(request)
+        while _is_open(state) and time.monotonic() < until and not self._app.state.is_closing:
+            await asyncio.sleep(LOOK_SECONDS)  # noqa: ASYNC110 - the driver knows no event loop
+            state = self._view.request(request)
+        return state
+
+
+def _is_open(state: RequestState | None) -> bool:
+    return state is not None and state.status is RequestStatus.IN_PROGRESS
+
+
+Taken = Annotated[Clerk, Depends(Clerk)]
+ACCEPTED = HTTPStatus.ACCEPTED
+ONLY_BEARER = [Depends(bears_token)]
+
+
+@router.post(
+    "/checkpoints", status_code=ACCEPTED, dependencies=ONLY_BEARER, responses=REFUSED
+)
+async def take_checkpoint(clerk: Taken) -> RequestState:
+    return await clerk.take(TakeCheckpoint())
+
+
+@router.post("/savepoints", status_code=ACCEPTED, dependencies=ONLY_BEARER, responses=REFUSED)
+async def take_savepoint(
+    clerk: Taken, order: Annotated[SavepointOrder, Body(default_factory=SavepointOrder)]
+) -> RequestState:
+    return await clerk.take(TakeSavepoint(order.target_directory or ""))
+
+
+@router.post("/stop", status_code=ACCEPTED, dependencies=ONLY_BEARER, responses=REFUSED)
+async def stop(
+    clerk: Taken, order: Annotated[StopOrder, Body(default_factory=StopOrder)]
+) -> RequestState:
+    return await clerk.take(Stop(order.target_directory or "", order.drain))
+
+
+@router.post("/cancel", status_code=ACCEPTED, dependencies=ONLY_BEARER, responses=REFUSED)
+async def cancel(clerk: Taken) -> RequestState:
+    return await clerk.take(Cancel())
+
+
+@router.get("/requests/{request}", responses=MISSING)
+async def request_state(
+    request: Annotated[str, Path(max_length=LONGEST_NAME, pattern=NAME)], clerk: Taken
+) -> RequestState:
+    state = await clerk.follow(request)
+    if state is None:
+        raise refuse(
+            HTTPStatus.NOT_FOUND,
+            f"this driver has no request {request}",
+            "ask again with the same Idempotency-Key; a driver that was restarted has forgotten",
+        )
+    return state

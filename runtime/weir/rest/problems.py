@@ -1,0 +1,114 @@
+"""How the API says no: what is wrong, why, and what to do about it.
+
+A problem never repeats what a client sent in a header or a body: it could be a secret.
+"""
+
+from collections.abc import Sequence
+from http import HTTPStatus
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from weir.api.refusal import Unfit
+from weir.errors import JobRejected, Unavailable
+from weir.rest.body import Body
+
+MEDIA_TYPE = "application/problem+json"
+SEE_DESCRIPTION = "GET /v1/openapi.json describes every path and body"
+
+
+class Problem(Body):
+    """A refusal."""
+
+    title: str
+    status: int
+    cause: str
+    remedy: str
+
+
+class Refusal(Exception):
+    """Ends a request with a problem."""
+
+    def __init__(self, problem: Problem, headers: dict[str, str] | None = None) -> None:
+        super().__init__(problem.title)
+        self.problem = problem
+        self.headers = headers
+
+
+def refuse(status: HTTPStatus, cause: str, remedy: str) -> Refusal:
+    return Refusal(Problem(title=status.phrase, status=status, cause=cause, remedy=remedy))
+
+
+def speak_in_problems(app: FastAPI) -> None:
+    """Every refusal of this app becomes a problem, those of the framework included."""
+    app.add_exception_handler(Refusal, _refused)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _not_routed)
+    app.add_exception_handler(JobRejected, _rejected)
+    app.add_exception_handler(Unavailable, _unavailable)
+    app.add_exception_handler(Exception, _broken)
+
+
+def _answer(refusal: Refusal) -> JSONResponse:
+    problem = refusal.problem
+    return JSONResponse(
+        problem.model_dump(),
+        status_code=problem.status,
+        headers=refusal.headers,
+        media_type=MEDIA_TYPE,
+    )
+
+
+def _refused(request: Request, problem: Exception) -> JSONResponse:
+    del request
+    assert isinstance(problem, Refusal), "registered for refusals"
+    return _answer(problem)
+
+
+def _invalid(request: Request, problem: Exception) -> JSONResponse:
+    del request
+    assert isinstance(problem, RequestValidationError), "registered for invalid requests"
+    cause, remedy = _explained(problem.errors())
+    return _answer(refuse(HTTPStatus.UNPROCESSABLE_ENTITY, cause, remedy))
+
+
+def _explained(errors: Sequence[dict[str, object]]) -> tuple[str, str]:
+    """The first thing that is wrong with a request, and how to write it."""
+    first = errors[0]
+    place = first["loc"]
+    assert isinstance(place, tuple), "pydantic says where as a tuple"
+    where = ".".join(str(part) for part in place)
+    context = first.get("ctx")
+    unfit = context.get("error") if isinstance(context, dict) else None
+    if isinstance(unfit, Unfit):
+        return f"{where}: {unfit.reason}", unfit.remedy
+    return f"{where}: {first['msg']}", SEE_DESCRIPTION
+
+
+def _not_routed(request: Request, problem: Exception) -> JSONResponse:
+    assert isinstance(problem, HTTPException), "registered for the framework's own refusals"
+    status = HTTPStatus(problem.status_code)
+    what = f"{request.method} {request.url.path}: {problem.detail}"
+    return _answer(refuse(status, what, SEE_DESCRIPTION))
+
+
+def _rejected(request: Request, problem: Exception) -> JSONResponse:
+    del request
+    cause, _, remedy = str(problem).partition(" Remedy: ")
+    return _answer(refuse(HTTPStatus.CONFLICT, cause, remedy or "see the job's status"))
+
+
+def _unavailable(request: Request, problem: Exception) -> JSONResponse:
+    del request
+    assert isinstance(problem, Unavailable), "registered for what time may heal"
+    refusal = refuse(HTTPStatus.SERVICE_UNAVAILABLE, str(problem), "try again later")
+    refusal.headers = {"Retry-After": str(max(round(problem.retry_after), 1))}
+    return _answer(refusal)
+
+
+def _broken(request: Request, problem: Exception) -> JSONResponse:
+    cause = f"{request.method} {request.url.path} failed: {type(problem).__name__}"
+    remedy = "the driver's log has the trace; the job itself is not affected"
+    return _answer(refuse(HTTPStatus.INTERNAL_SERVER_ERROR, cause, remedy))

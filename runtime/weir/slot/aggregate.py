@@ -1,0 +1,102 @@
+"""Runs a built-in aggregation as an operator: rows in, the keys that changed out.
+
+Rows only change the table. A key is emitted when the slot flushes, once for all its changes since,
+with its aggregates as they then stand, as update mode does: a busy stream has few and large
+outputs, an idle one has no delay. The slot flushes before each barrier, so a snapshot never has to
+hold which keys were still to be emitted.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from weir.core.ids import CheckpointId, EdgeId, Millis
+from weir.core.key_groups import range_of
+from weir.dataflow.physical import AggregateHead
+from weir.errors import JobRejected
+from weir.ports.operators import Batch, Captured, Heritage, KeyedPiece, Place
+from weir.state.changes import ChangedSlots
+from weir.state.files import read_keyed, write_keyed
+from weir.state.index import Slots
+from weir.state.table import AggregateTable, CapturedTable
+from weir.wire.keys import key_groups
+
+STATE_NAME = "aggregates"
+_ROWS_PER_OUTPUT = 1 << 16
+
+
+class AggregateOperator:
+    """Keeps running aggregates of each key and emits the keys that changed."""
+
+    def __init__(self, head: AggregateHead, place: Place) -> None:
+        self._head = head
+        self._max_parallelism = place.max_parallelism
+        self._groups = range_of(place.subtask.index, place.parallelism, place.max_parallelism)
+        self._table = AggregateTable(head.keys, head.aggregates, head.input)
+        self._changed = ChangedSlots()
+
+    def process(self, edge: EdgeId, batch: Batch) -> Iterable[Batch]:  # noqa: ARG002 - one input
+        self._changed.add(self._table.update(batch), self._table.size)
+        return ()
+
+    def advance(self, watermark: Millis) -> None:
+        """Aggregates without windows know no event time."""
+
+    def is_due(self) -> bool:
+        return False
+
+    def fire(self) -> Iterable[Batch]:
+        return ()
+
+    def next_timer(self) -> Millis | None:
+        return None
+
+    def flush(self) -> Iterable[Batch]:
+        return self._batches(self._changed.drain())
+
+    def finish(self) -> Iterable[Batch]:
+        return self.flush()
+
+    def capture(self, checkpoint: CheckpointId) -> Captured:  # noqa: ARG002 - all are alike
+        assert self._changed.is_empty, "a flush comes before each barrier"
+        captured = self._table.capture()
+        return Captured(
+            keyed=(KeyedPiece(self._groups, lambda: self._write(captured)),),
+            release=captured.release,
+        )
+
+    def restore(self, heritage: Heritage) -> None:
+        for groups, data in heritage.keyed:
+            state = read_keyed(data, groups)
+            if state.name != STATE_NAME:
+                raise JobRejected(
+                    f"The snapshot's state '{state.name}' was not kept by an aggregation. Give the"
+                    " aggregation a uid of its own, and allow that other state is not restored."
+                )
+            self._table.load(state.table)
+
+    def completed(self, checkpoint: CheckpointId) -> None:
+        """Nothing waits for a checkpoint here."""
+
+    def close(self) -> None:
+        """The table goes with the operator."""
+
+    def _batches(self, slots: Slots) -> Iterator[Batch]:
+        for begin in range(0, len(slots), _ROWS_PER_OUTPUT):
+            columns = self._table.rows(slots[begin : begin + _ROWS_PER_OUTPUT])
+            typed = [
+                column.cast(field.type)
+                for column, field in zip(columns, self._head.output, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(typed, schema=self._head.output)
+
+    def _write(self, captured: CapturedTable) -> pa.Buffer:
+        table = captured.read()
+        keys = pa.RecordBatch.from_arrays(
+            [column.chunk(0) for column in table.columns[: len(self._head.keys)]],
+            names=self._head.keys,
+        )
+        groups = key_groups(keys, self._head.keys, self._max_parallelism)
+        first, last = self._groups
+        assert ((groups >= first) & (groups <= last)).all(), "every key here is of our key groups"
+        return write_keyed(STATE_NAME, table, groups, self._head.keys, self._max_parallelism)

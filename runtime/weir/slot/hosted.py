@@ -1,0 +1,289 @@
+"""One subtask in its slot: an operator around a task, and obedience to what the task orders.
+
+The task decides, the operator knows rows; here the one is told what the other said. Orders are
+carried out at once and in order, because between a barrier's broadcast and the capture not one row
+may be processed (spec A9).
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
+
+from weir.core.attempt import FailureCause
+from weir.core.barriers import Barrier, EndOfData, Watermark
+from weir.core.coordinator import events
+from weir.core.ids import AttemptId, ChannelId, Millis, SubtaskId
+from weir.core.job import SplitWanted
+from weir.core.lifecycle import SubtaskFinished
+from weir.core.reasons import Reason
+from weir.core.task import (
+    Ack,
+    Broadcast,
+    Capture,
+    Complete,
+    Decline,
+    Discard,
+    Drain,
+    Finish,
+    Grant,
+    Order,
+    PersistInFlight,
+    Prepare,
+    Task,
+    Transmit,
+)
+from weir.core.turns import Process
+from weir.exchange.routing import Router
+from weir.ports.operators import Batch, Operator
+from weir.slot.event_time import FOREVER, EventTime
+from weir.slot.pace import TURN_SECONDS, Pace
+from weir.slot.pipeline import Pipeline
+from weir.slot.reading import SourceOperator
+from weir.slot.uploads import Uploads, bare_snapshot
+
+Run = tuple[int, int]
+"""(epoch, attempt): one try at running a subtask."""
+
+SMALL_ROWS = 1 << 16
+"""Batches that together stay below this are merged before they are processed."""
+
+
+Act = Callable[[Task], list[Order]]
+"""What a task is to be told once an upload is over."""
+
+
+class Home(Protocol):
+    """The slot, as far as one of its subtasks is concerned."""
+
+    def transmit(self, hosted: "Hosted", channel: ChannelId, element: object) -> None: ...
+    def grant(self, hosted: "Hosted", channel: ChannelId, batches: int) -> None: ...
+    def say(self, event: object) -> None: ...
+    def settle(self, hosted: "Hosted", act: Act, words: str) -> None: ...
+    def rest(self, hosted: "Hosted", millis: int) -> None: ...
+    def gone(self, hosted: "Hosted") -> None: ...
+    def failed(self, hosted: "Hosted", cause: FailureCause, words: str) -> None: ...
+    def now(self) -> Millis: ...
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a subtask has done since it was launched."""
+
+    rows_in: int = 0
+    rows_out: int = 0
+    busy_seconds: float = 0.0
+
+
+@dataclass(eq=False)
+class Hosted:
+    """A subtask, its operator and its uploads."""
+
+    home: Home
+    run: Run
+    task: Task
+    operator: Operator
+    pipeline: Pipeline
+    routers: tuple[Router, ...]
+    uploads: Uploads
+    time: EventTime
+    is_ready: bool = False
+    pace: Pace = field(default_factory=Pace)
+    counts: Counts = field(default_factory=Counts)
+    has_unflushed: bool = False
+
+    @property
+    def subtask(self) -> SubtaskId:
+        return self.task.subtask
+
+    @property
+    def attempt(self) -> AttemptId:
+        return AttemptId(self.run[1])
+
+    # -- rows
+
+    def process(self, turn: Process) -> list[object]:
+        """As many rows as fit into a turn; the batches and the piece that did not fit."""
+        batches = merged(turn.batches)
+        began, budget, done = time.perf_counter(), self.pace.rows, 0
+        while batches and done < budget:
+            batch = batches.pop(0)
+            fits = batch.slice(0, budget - done)
+            if fits.num_rows < batch.num_rows:
+                batches.insert(0, batch.slice(fits.num_rows))
+            self.emit(self.operator.process(turn.channel.edge, fits))
+            done += fits.num_rows
+        self._worked(done, time.perf_counter() - began)
+        self.counts.rows_in += done
+        self.has_unflushed = True
+        return list(batches)
+
+    def poll(self) -> None:
+        """Read on, if there is anything to read."""
+        source = self.operator
+        assert isinstance(source, SourceOperator), "only sources are polled"
+        if source.wants_split:
+            source.ask()
+            self.home.say(SplitWanted(self.attempt, self.subtask))
+        began = time.perf_counter()
+        batch = source.poll(self.pace.rows)
+        if batch is None:
+            if source.is_over:
+                self.end_of_data()
+            else:
+                self.home.rest(self, max(source.rest_ms, 1))
+            return
+        self.emit((batch,))
+        self._worked(batch.num_rows, time.perf_counter() - began)
+        self._pass_time_on(source.low_watermark())
+
+    def _worked(self, rows: int, seconds: float) -> None:
+        self.pace.took(rows, seconds)
+        self.counts.busy_seconds += seconds
+
+    def emit(self, batches: Iterable[Batch]) -> None:
+        for batch in batches:
+            for out in self.pipeline.through(batch):
+                self.counts.rows_out += out.num_rows
+                for router in self.routers:
+                    for channel, part in router.route(out):
+                        self.obey(self.task.emit(channel, part))
+
+    def flush(self) -> None:
+        """The input has run dry: nobody should wait for what is buffered."""
+        self.has_unflushed = False
+        self.emit(self.operator.flush())
+
+    # -- time
+
+    def advance(self, channel: ChannelId, marker: object) -> bool:
+        """Whether it is done; otherwise timers are left to fire, and the marker comes again."""
+        if isinstance(marker, Watermark):
+            self.time.advance(channel, marker.time)
+        else:
+            assert isinstance(marker, EndOfData)
+            self.time.end(channel)
+        self.operator.advance(self.time.now)
+        if not self.fire():
+            return False
+        if self.time.is_over:
+            self.end_of_data()
+        else:
+            self._pass_time_on(self.time.now)
+        return True
+
+    def fire(self) -> bool:
+        """Fire what is due, for one turn; whether nothing is left."""
+        began = time.perf_counter()
+        while self.operator.is_due():
+            if time.perf_counter() - began > TURN_SECONDS:
+                return False
+            self.emit(self.operator.fire())
+        return True
+
+    def _pass_time_on(self, watermark: Millis) -> None:
+        if watermark > self.time.passed_on:
+            self.time.passed_on = watermark
+            self.flush()
+            self._to_all(Watermark(watermark))
+
+    def end_of_data(self) -> None:
+        if self.task.at_end:
+            return
+        self.operator.advance(FOREVER)
+        while self.operator.is_due():
+            self.emit(self.operator.fire())
+        self.emit(self.operator.finish())
+        self.announce_end()
+
+    def announce_end(self) -> None:
+        self.task.at_end = True
+        self._to_all(EndOfData())
+        self.home.say(events.EndOfDataReached(self.attempt, self.subtask))
+
+    def _to_all(self, marker: object) -> None:
+        for channel in self.task.outboxes:
+            self.obey(self.task.emit(channel, marker))
+
+    # -- orders of the task
+
+    def obey(self, orders: list[Order]) -> None:
+        for order in orders:
+            self._carry_out(order)
+
+    def _carry_out(self, order: Order) -> None:  # noqa: C901 - one case for each order
+        match order:
+            case Transmit(channel, element):
+                self.home.transmit(self, channel, element)
+            case Grant(channel, batches):
+                self.home.grant(self, channel, batches)
+            case Drain():
+                self.end_of_data()
+            case Prepare():
+                self.flush()
+            case Broadcast(barrier):
+                self.obey(self.task.broadcast(barrier))
+            case Capture(barrier):
+                self._capture(barrier)
+            case PersistInFlight(checkpoint, rows):
+                self.uploads.persist_in_flight(checkpoint, rows, self._settle)
+            case Ack() | Decline():
+                self._report(order)
+            case Discard(checkpoint):
+                self.uploads.discard(checkpoint)
+            case Complete(checkpoint, commits):
+                self.uploads.forget(checkpoint)
+                if commits:
+                    self.operator.completed(checkpoint)
+            case Finish():
+                self.home.say(SubtaskFinished(self.attempt, self.subtask))
+                self.home.gone(self)
+
+    def _capture(self, barrier: Barrier) -> None:
+        """The synchronous part. If it fails the subtask is in no known state, so it goes."""
+        checkpoint = barrier.checkpoint
+        began = time.perf_counter()
+        try:
+            captured = self.operator.capture(checkpoint)
+        except Exception as problem:  # noqa: BLE001 - connectors and user code
+            self.obey(self.task.fail(checkpoint, Reason.TASK_CHECKPOINT_FAILURE))
+            self.home.failed(
+                self, FailureCause.CHECKPOINT, f"its synchronous part failed: {problem}"
+            )
+            return
+        sync_ms = int((time.perf_counter() - began) * 1000)
+        bare = bare_snapshot(self.subtask, self.time.by_edge(), reached_end=self.task.at_end)
+        self.uploads.start(barrier, captured, bare, sync_ms=sync_ms, settle=self._settle)
+        phase = events.Phase.UPLOADING
+        self.home.say(events.SubtaskProgressed(self.attempt, checkpoint, self.subtask, phase))
+
+    def _settle(self, act: Act, words: str) -> None:
+        self.home.settle(self, act, words)
+
+    def _report(self, order: Ack | Decline) -> None:
+        if isinstance(order, Decline):
+            declined = events.SubtaskDeclined(
+                self.attempt, order.checkpoint, self.subtask, order.reason
+            )
+            self.home.say(declined)
+            return
+        own = self.uploads.timings(order.checkpoint)
+        timings = events.Timings(
+            order.start_delay_ms, order.alignment_ms, own.sync_ms, own.async_ms
+        )
+        self.home.say(
+            events.SubtaskAcked(
+                self.attempt, order.checkpoint, self.subtask, order.snapshot, timings
+            )
+        )
+
+
+def merged(elements: list[object]) -> list[Batch]:
+    """Small batches become one: each costs as much as a few hundred rows do."""
+    batches = [element for element in elements if isinstance(element, pa.RecordBatch)]
+    assert len(batches) == len(elements), "whatever is processed is a batch"
+    if len(batches) > 1 and sum(batch.num_rows for batch in batches) <= SMALL_ROWS:
+        return [pa.concat_batches(batches)]
+    return batches

@@ -1,0 +1,356 @@
+"""The one thread of a slot: asks the scheduler what to do next, and does it.
+
+Everything that happens to subtasks happens here: mail of the driver, elements of the exchange, ends
+of uploads, turns of user code. Other threads only post (spec A11). The scheduler decides the order;
+this module knows what each turn means and keeps the two worlds, tasks and sockets, in step.
+"""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from weir.core.attempt import FailureCause
+from weir.core.barriers import Barrier
+from weir.core.coordinator import events
+from weir.core.enumerator import AssignSplit, NoMoreSplits
+from weir.core.ids import AttemptId, ChannelId, Millis, SubtaskId
+from weir.core.lifecycle import SubtaskRunning
+from weir.core.reasons import Reason
+from weir.core.task import Order, Task
+from weir.core.turns import Advance, Mail, Poll, Process, Reach, Rest, Turn, Turns
+from weir.exchange import Arrived, Broken, Credited, Exchange
+from weir.ports.failures import UserCodeFailed
+from weir.slot.hosted import Hosted, Run
+from weir.slot.launching import Launcher, Prepared
+from weir.slot.post import Post
+from weir.slot.reading import SourceOperator
+from weir.wire.control import Abort, Completed, Failed, Gauge, HostSubtasks, Leave, Reset, Tell
+
+log = logging.getLogger("weir.slot")
+
+OUTPUT_LIMIT = 2
+BATCH_LIMIT = 32
+LONGEST_REST_MS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Mail: an upload is over, one way or the other."""
+
+    act: Callable[[Task], list[Order]]
+
+
+class Mailbox:
+    """All subtasks of one slot, run by one thread."""
+
+    def __init__(
+        self, launcher: Launcher, exchange: Exchange, speak: Callable[[object], None]
+    ) -> None:
+        self._launcher = launcher
+        self._exchange = exchange
+        self._speak = speak
+        self._post = Post(exchange, launcher.topology)
+        self._hosted: dict[SubtaskId, Hosted] = {}
+        self._turns = Turns(OUTPUT_LIMIT, batch_limit=BATCH_LIMIT)
+        self._alarms: dict[SubtaskId, Millis] = {}
+        self._inbox: deque[object] = deque()
+        self._is_over = threading.Event()
+        self.turn_began = 0.0
+        """When the turn under way began; zero between turns."""
+
+    # -- for other threads
+
+    def post(self, message: object) -> None:
+        """Hand something to the mailbox, from any thread."""
+        self._inbox.append(message)
+        self._exchange.wake()
+
+    def gauges(self) -> tuple[Gauge, ...]:
+        """How the subtasks are doing; a reader beside the mailbox may see them mid-turn."""
+        return tuple(self._gauge(hosted) for hosted in list(self._hosted.values()))
+
+    def _gauge(self, hosted: Hosted) -> Gauge:
+        return Gauge(
+            subtask=hosted.subtask,
+            rows_in=hosted.counts.rows_in,
+            rows_out=hosted.counts.rows_out,
+            busy_ms=int(hosted.counts.busy_seconds * 1000),
+            back_pressured=not hosted.task.has_room(OUTPUT_LIMIT),
+            watermark=hosted.time.passed_on,
+        )
+
+    # -- the loop
+
+    def run(self) -> None:
+        """Until the driver sends it home."""
+        while not self._is_over.is_set():
+            self._round()
+        self._reset(tuple(self._hosted))
+
+    def _round(self) -> None:
+        while self._inbox:
+            self._receive(self._inbox.popleft())
+        self._chores()
+        turn = self._turns.next()
+        if isinstance(turn, Rest):
+            self._dry()
+            turn = self._turns.next()
+        wait = self._patience() if isinstance(turn, Rest) else 0.0
+        if not isinstance(turn, Rest):
+            self._take_turn(self._hosted[turn.subtask], turn)
+        self._exchange_news(0.0 if self._inbox or self._post.has_local else wait)
+
+    def _exchange_news(self, wait: float) -> None:
+        for news in self._post.collect(wait):
+            match news:
+                case Arrived(_, run, channel, element):
+                    self._arrive(run, channel, element)
+                case Credited(run, channel, batches):
+                    self._credited(run, channel, batches)
+                case Broken():
+                    self._broken(news)
+
+    def _patience(self) -> float:
+        """How long nothing will happen by itself."""
+        deadlines = [hosted.task.next_deadline() for hosted in self._ready()]
+        deadlines += [hosted.operator.next_timer() for hosted in self._ready()]
+        deadlines += list(self._alarms.values())
+        soonest = min((d for d in deadlines if d is not None), default=None)
+        if soonest is None:
+            return LONGEST_REST_MS / 1000
+        return min(max(soonest - self.now(), 0), LONGEST_REST_MS) / 1000
+
+    def _ready(self) -> list[Hosted]:
+        return [hosted for hosted in self._hosted.values() if hosted.is_ready]
+
+    def _chores(self) -> None:
+        """What time alone makes due."""
+        now = self.now()
+        for subtask in [s for s, due in self._alarms.items() if due <= now]:
+            del self._alarms[subtask]
+            self._turns.idle_sources.discard(subtask)
+        for hosted in self._ready():
+            deadline = hosted.task.next_deadline()
+            if deadline is not None and deadline <= now:
+                hosted.obey(hosted.task.pass_time(now))
+            timer = hosted.operator.next_timer()
+            if timer is not None and timer <= now and self._may_emit(hosted):
+                self._guarded(hosted, hosted.fire)
+
+    def _may_emit(self, hosted: Hosted) -> bool:
+        task = hosted.task
+        return task.has_room(OUTPUT_LIMIT) and not task.holding and not task.at_end
+
+    def _dry(self) -> None:
+        """Nothing waits to be processed: what operators have buffered should not wait either."""
+        for hosted in self._ready():
+            if hosted.has_unflushed and self._may_emit(hosted):
+                self._guarded(hosted, hosted.flush)
+
+    # -- turns
+
+    def _take_turn(self, hosted: Hosted, turn: Turn) -> None:
+        self.turn_began = time.monotonic()
+        self._guarded(hosted, lambda: self._take(hosted, turn))
+        self.turn_began = 0.0
+
+    def _guarded(self, hosted: Hosted, act: Callable[[], object]) -> None:
+        """User code may raise anything; it fails its subtask and nothing else."""
+        try:
+            act()
+        except UserCodeFailed as failure:
+            self.failed(hosted, FailureCause.USER_CODE, str(failure))
+        except AssertionError:
+            raise
+        except Exception as problem:
+            log.warning("%s failed", hosted.subtask, exc_info=True)
+            words = f"{type(problem).__name__}: {problem}"
+            self.failed(hosted, FailureCause.USER_CODE, words)
+
+    def _take(self, hosted: Hosted, turn: Turn) -> None:
+        match turn:
+            case Mail(_, message):
+                self._read_mail(hosted, message)
+            case Reach(_, channel, marker):
+                hosted.obey(hosted.task.reach(channel, marker, self.now()))
+            case Advance(_, channel, marker):
+                if not hosted.advance(channel, marker):
+                    hosted.task.inboxes[channel].put_back(marker)
+            case Process():
+                hosted.obey(self._turns.processed(turn, hosted.process(turn)))
+            case Poll():
+                hosted.poll()
+            case Rest():
+                pass
+
+    def _read_mail(self, hosted: Hosted, message: object) -> None:
+        task, now = hosted.task, self.now()
+        match message:
+            case Barrier():
+                hosted.obey(task.trigger(message, now))
+            case Abort(checkpoint):
+                hosted.obey(task.abort(checkpoint, now))
+            case Completed(checkpoint, kind, leaving):
+                hosted.obey(task.complete(checkpoint, kind, leaving=leaving))
+            case Settled(act):
+                hosted.obey(act(task))
+            case AssignSplit() | NoMoreSplits():
+                assert isinstance(hosted.operator, SourceOperator)
+                hosted.operator.hear(message)
+                self._alarms.pop(task.subtask, None)
+                self._turns.idle_sources.discard(task.subtask)
+
+    # -- what other threads post
+
+    def _receive(self, message: object) -> None:
+        match message:
+            case HostSubtasks():
+                self._launch(message)
+            case Prepared():
+                self._begin(message)
+            case Reset(subtasks):
+                self._reset(subtasks)
+            case Tell(subtask, attempt, mail):
+                self._deliver(subtask, attempt, mail)
+            case Leave():
+                self._is_over.set()
+            case _:
+                assert callable(message), f"nobody posts {message}"
+                message()
+
+    def _launch(self, deploy: HostSubtasks) -> None:
+        self._reset(tuple(inheritance.subtask for inheritance in deploy.inheritances))
+        self._post.seat(deploy)
+        for inheritance in deploy.inheritances:
+            self._launcher.prepare(deploy, inheritance, self)
+
+    def _begin(self, prepared: Prepared) -> None:
+        """The state has been read: restore it, say so, and take part."""
+        hosted = prepared.hosted
+        subtask = hosted.subtask
+        if not self._post.is_current(subtask, hosted.run):
+            return
+        self._hosted[subtask] = hosted
+        if prepared.problem:
+            self.failed(hosted, prepared.cause, prepared.problem)
+            return
+        self._guarded(hosted, lambda: self._restore(hosted, prepared))
+
+    def _restore(self, hosted: Hosted, prepared: Prepared) -> None:
+        hosted.operator.restore(prepared.heritage)
+        prepared.fill_inboxes()
+        hosted.is_ready = True
+        self._turns.add(hosted.task)
+        self.say(SubtaskRunning(hosted.attempt, hosted.subtask))
+        if prepared.was_finished:
+            self._finish_again(hosted)
+        for channel, element in self._post.early(hosted.subtask, hosted.run):
+            self._arrive(hosted.run, channel, element)
+
+    def _finish_again(self, hosted: Hosted) -> None:
+        """It had finished before the checkpoint: say so downstream and leave."""
+        hosted.announce_end()
+        hosted.task.leaving = True
+        hosted.task.aligner.ended.update(hosted.task.inboxes)
+        hosted.obey(hosted.task.leave())
+
+    def _deliver(self, subtask: SubtaskId, attempt: AttemptId, mail: object) -> None:
+        """A stale message is dropped, and a trigger always gets an answer."""
+        hosted = self._hosted.get(subtask)
+        is_current = hosted is not None and hosted.attempt == attempt
+        if is_current and hosted is not None and hosted.is_ready:
+            self._turns.post(subtask, mail)
+        elif isinstance(mail, Barrier):
+            closing = Reason.CHECKPOINT_DECLINED_TASK_CLOSING
+            reason = Reason.CHECKPOINT_DECLINED_TASK_NOT_READY if is_current else closing
+            self.say(events.SubtaskDeclined(attempt, mail.checkpoint, subtask, reason))
+
+    def _reset(self, subtasks: tuple[SubtaskId, ...]) -> None:
+        for subtask in subtasks:
+            hosted = self._hosted.pop(subtask, None)
+            if hosted is not None:
+                self._turns.remove(subtask)
+                self._alarms.pop(subtask, None)
+                self._close(hosted)
+                if all(other.run != hosted.run for other in self._hosted.values()):
+                    self._exchange.drop(hosted.run)
+            self._post.unseat(subtask)
+
+    def _close(self, hosted: Hosted) -> None:
+        try:
+            hosted.operator.close()
+        except Exception:
+            log.warning("%s did not close cleanly", hosted.subtask, exc_info=True)
+
+    # -- what the exchange brings
+
+    def _arrive(self, run: Run, channel: ChannelId, element: object) -> None:
+        receiver = self._launcher.topology.receiver(channel)
+        hosted = self._of(receiver, run)
+        if hosted is None:
+            self._post.keep_early(run, channel, element)
+            return
+        self._guarded(
+            hosted, lambda: hosted.obey(hosted.task.receive(channel, element, self.now()))
+        )
+
+    def _credited(self, run: Run, channel: ChannelId, batches: int) -> None:
+        hosted = self._of(self._launcher.topology.sender(channel), run)
+        if hosted is not None:
+            hosted.obey(hosted.task.granted(channel, batches))
+
+    def _broken(self, news: Broken) -> None:
+        """It fails those who used the connection; an attempt behind that has its own."""
+        words = f"the connection to slot {news.peer} broke: {news.cause}"
+        for hosted in list(self._hosted.values()):
+            if hosted.run in news.runs and self._post.talks_to(hosted.subtask, news.peer):
+                self.failed(hosted, FailureCause.CONNECTION, words)
+
+    def _of(self, subtask: SubtaskId, run: Run) -> Hosted | None:
+        hosted = self._hosted.get(subtask)
+        return hosted if hosted is not None and hosted.run == run and hosted.is_ready else None
+
+    # -- for the hosted (weir.slot.hosted.Home)
+
+    def transmit(self, hosted: Hosted, channel: ChannelId, element: object) -> None:
+        self._post.send(hosted.run, channel, element)
+
+    def grant(self, hosted: Hosted, channel: ChannelId, batches: int) -> None:
+        self._post.grant(hosted.run, channel, batches)
+
+    def say(self, event: object) -> None:
+        self._speak(event)
+
+    def settle(self, hosted: Hosted, act: Callable[[Task], list[Order]], words: str) -> None:
+        """Called beside the mailbox: the subtask hears of it in its own turn."""
+        del words
+        self.post(lambda: self._settled(hosted, act))
+
+    def _settled(self, hosted: Hosted, act: Callable[[Task], list[Order]]) -> None:
+        if self._of(hosted.subtask, hosted.run) is hosted:
+            self._turns.post(hosted.subtask, Settled(act))
+
+    def rest(self, hosted: Hosted, millis: int) -> None:
+        self._turns.idle_sources.add(hosted.subtask)
+        self._alarms[hosted.subtask] = Millis(self.now() + millis)
+
+    def gone(self, hosted: Hosted) -> None:
+        """The subtask has finished; a trigger that it did not read any more is declined."""
+        unread = self._turns.remove(hosted.subtask)
+        self._hosted.pop(hosted.subtask, None)
+        self._close(hosted)
+        for mail in unread:
+            self._deliver(hosted.subtask, hosted.attempt, mail.message)
+
+    def failed(self, hosted: Hosted, cause: FailureCause, words: str) -> None:
+        """Tell the driver; what becomes of the subtask is its decision."""
+        if hosted.is_ready:
+            self._turns.remove(hosted.subtask)
+            hosted.is_ready = False
+        self._speak(Failed(hosted.attempt, hosted.subtask, cause, words))
+
+    def now(self) -> Millis:
+        return Millis(time.time_ns() // 1_000_000)

@@ -1,0 +1,89 @@
+"""The slot as a process: registers with the driver, hosts subtasks, and goes when it is told to.
+
+The mailbox has the main thread. A second thread listens to the driver, a third says every second
+that the process lives, whatever the mailbox is busy with, and a few upload snapshots. When the link
+to the driver ends, so does the process: whatever it was doing, somebody else will do (spec R1).
+"""
+
+import logging
+import os
+import resource
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from weir.core.ids import SlotId
+from weir.dataflow.physical import JobGraph
+from weir.exchange import Exchange
+from weir.slot.keeping import Keeping, StateFiles
+from weir.slot.launching import Launcher, Manners
+from weir.slot.mailbox import Mailbox
+from weir.wire.control import Die, Failed, Leave, Pulse, Registered, Said
+from weir.wire.links import Address, Purpose, Tls, dial
+from weir.wire.messages import MessageLink
+
+log = logging.getLogger("weir.slot")
+
+UPLOAD_THREADS = 2
+PULSE_SECONDS = 1.0
+RECYCLED = 17
+"""The exit status of a process that was told to die."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlotSetting:
+    """What a slot is told before it is born; it travels inside the Spark task."""
+
+    driver: Address
+    secret: bytes
+    tls: Tls | None
+    graph: JobGraph
+    manners: Manners
+    keeping: Keeping
+
+
+def host_subtasks(setting: SlotSetting, executor: str, task_attempt: int) -> None:
+    """Be a slot until the driver says otherwise."""
+    name = SlotId(f"{executor}.{task_attempt}.{os.getpid()}")
+    hello = {"slot": name}
+    sock = dial(setting.driver, setting.secret, Purpose.SLOT_CONTROL, setting.tls, hello)
+    exchange = Exchange(name, sock.getsockname()[0], setting.secret, setting.tls)
+    link = MessageLink(sock, name)
+    link.send(Registered(name, executor, task_attempt, *exchange.address, os.getpid()))
+    pool = ThreadPoolExecutor(UPLOAD_THREADS, thread_name_prefix="weir-upload")
+    launcher = Launcher(setting.graph, setting.manners, StateFiles(setting.keeping), pool)
+    mailbox = Mailbox(launcher, exchange, lambda said: link.send(_wrapped(said)))
+    threading.Thread(target=_listen, args=(link, mailbox), daemon=True, name="weir-control").start()
+    threading.Thread(target=_pulse, args=(link, mailbox), daemon=True, name="weir-pulse").start()
+    mailbox.run()
+    exchange.close()
+    pool.shutdown(wait=True)
+    link.close()
+
+
+def _wrapped(said: object) -> object:
+    return said if isinstance(said, Failed) else Said(said)
+
+
+def _listen(link: MessageLink, mailbox: Mailbox) -> None:
+    try:
+        while True:
+            message = link.receive()
+            if isinstance(message, Die):
+                os._exit(RECYCLED)
+            mailbox.post(message)
+            if isinstance(message, Leave):
+                return
+    except ConnectionError:
+        log.info("The driver is gone; this slot ends.")
+        os._exit(1)
+
+
+def _pulse(link: MessageLink, mailbox: Mailbox) -> None:
+    while True:
+        began = mailbox.turn_began
+        turn_ms = int((time.monotonic() - began) * 1000) if began else 0
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        link.send(Pulse(turn_ms, memory, mailbox.gauges()))
+        time.sleep(PULSE_SECONDS)

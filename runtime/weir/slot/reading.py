@@ -1,0 +1,127 @@
+"""The source's part of a subtask: reads the splits that its enumerator assigns.
+
+A split is in exactly one place in every checkpoint: free in the driver's pool, or here with its
+position. One that is read to its end is in neither, and so is never read again (spec C1, R5).
+Splits take turns, so that one which never ends does not keep the others from being read.
+"""
+
+import json
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from weir.core.enumerator import AssignSplit, Message, NoMoreSplits
+from weir.core.ids import CheckpointId, Millis, SplitId
+from weir.core.snapshots import Redistribution
+from weir.dataflow.physical import SourceHead
+from weir.ports.operators import Batch, Captured, Heritage, ListPiece
+from weir.ports.sources import Reader
+from weir.slot.event_time import FOREVER, LONG_AGO
+from weir.slot.relay import Stateless
+
+SPLITS = "splits"
+
+
+@dataclass(slots=True)
+class OpenSplit:
+    """A split being read."""
+
+    split: SplitId
+    reader: Reader
+    latest: Millis = LONG_AGO
+    """The greatest event time that was read from it."""
+
+
+class SourceOperator(Stateless):
+    """Reads its splits in turns."""
+
+    def __init__(self, head: SourceHead) -> None:
+        self._head = head
+        self._open: deque[OpenSplit] = deque()
+        self._no_more = False
+        self._has_asked = False
+        self.rest_ms = 0
+        """For how long there is nothing to read; a new split ends the rest."""
+
+    # -- the enumerator
+
+    @property
+    def wants_split(self) -> bool:
+        """Ask for one when nothing is left to read, or at once where splits never end."""
+        if self._no_more or self._has_asked:
+            return False
+        return not self._open or self._head.source.is_endless
+
+    def ask(self) -> None:
+        self._has_asked = True
+
+    def hear(self, message: Message) -> None:
+        self._has_asked = False
+        match message:
+            case NoMoreSplits():
+                self._no_more = True
+            case AssignSplit(split):
+                self._begin(split, "", LONG_AGO)
+
+    def _begin(self, split: SplitId, position: str, latest: Millis) -> None:
+        self._open.append(OpenSplit(split, self._head.source.open(split, position), latest))
+
+    # -- reading
+
+    @property
+    def is_over(self) -> bool:
+        return self._no_more and not self._open
+
+    def poll(self, rows: int) -> Batch | None:
+        """What the next split has to give; None when none has anything at the moment."""
+        rests = []
+        for _ in range(len(self._open)):
+            current = self._open[0]
+            batch = current.reader.read(rows)
+            self._open.rotate(-1)
+            if current.reader.is_exhausted:
+                self._open.remove(current)
+                current.reader.close()
+            if batch is not None and batch.num_rows:
+                self._note_time(current, batch)
+                return batch
+            rests.append(current.reader.rest_ms)
+        self.rest_ms = min(rests, default=1000)
+        return None
+
+    def _note_time(self, current: OpenSplit, batch: Batch) -> None:
+        if self._head.event_time:
+            latest = pc.max(batch.column(self._head.event_time)).cast(pa.timestamp("ms"))
+            if latest.is_valid:
+                current.latest = Millis(max(current.latest, latest.value))
+
+    def low_watermark(self) -> Millis:
+        """No older row follows from any open split."""
+        if not self._head.event_time or (not self._open and not self._no_more):
+            return LONG_AGO
+        low = min((o.latest for o in self._open), default=FOREVER)
+        return Millis(low - self._head.delay_ms) if LONG_AGO < low < FOREVER else low
+
+    # -- state
+
+    def capture(self, checkpoint: CheckpointId) -> Captured:
+        del checkpoint
+        items = tuple(
+            json.dumps([o.split, o.reader.position, o.latest]).encode() for o in self._open
+        )
+        return Captured(lists=(ListPiece(SPLITS, Redistribution.SPLIT, items),))
+
+    def restore(self, heritage: Heritage) -> None:
+        self._restore_splits(heritage.lists.get(SPLITS, ()))
+
+    def _restore_splits(self, items: Sequence[bytes]) -> None:
+        for item in items:
+            split, position, latest = json.loads(item)
+            self._begin(SplitId(split), position, Millis(latest))
+
+    def close(self) -> None:
+        while self._open:
+            self._open.pop().reader.close()

@@ -1,0 +1,195 @@
+"""The asynchronous part of a snapshot: files go up beside the mailbox, handles come back.
+
+A failed upload is a decline and nothing worse. Whoever uploaded the files of a checkpoint that will
+not be used deletes them, unless the coordinator was told of them (spec C7, C18). The mailbox hears
+of an upload's end in its own turn, through the ``settle`` it hands in.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from weir.core.barriers import Barrier
+from weir.core.coordinator.events import Timings
+from weir.core.ids import ChannelId, CheckpointId, EdgeId, Millis, SubtaskId
+from weir.core.reasons import Reason
+from weir.core.snapshots import (
+    InFlightHandle,
+    KeyedHandle,
+    ListHandle,
+    Side,
+    StateFile,
+    SubtaskSnapshot,
+)
+from weir.core.task import Order, Task
+from weir.ports.operators import Captured
+from weir.slot.in_flight import write_in_flight
+from weir.slot.keeping import StateFiles
+from weir.state.files import write_list
+
+log = logging.getLogger("weir.slot")
+
+Settle = Callable[[Callable[[Task], list[Order]], str], None]
+"""Hands what the task is to be told to the mailbox, with words if something went wrong."""
+
+InFlight = tuple[tuple[ChannelId, Side, tuple[object, ...]], ...]
+
+
+@dataclass(slots=True)
+class Upload:
+    """What one checkpoint of one subtask puts into storage."""
+
+    barrier: Barrier
+    sync_ms: int
+    began: float = field(default_factory=time.monotonic)
+    own: list[str] = field(default_factory=list)
+    is_busy: bool = True
+    is_discarded: bool = False
+    async_ms: int = 0
+
+
+class Uploads:
+    """All uploads of one subtask. The mailbox calls it; its work runs on the executor."""
+
+    def __init__(
+        self, subtask: SubtaskId, run: tuple[int, int], files: StateFiles, executor: Executor
+    ) -> None:
+        self._subtask = subtask
+        self._run = run
+        self._files = files
+        self._executor = executor
+        self._uploads: dict[CheckpointId, Upload] = {}
+
+    def start(
+        self,
+        barrier: Barrier,
+        captured: Captured,
+        snapshot: SubtaskSnapshot,
+        *,
+        sync_ms: int,
+        settle: Settle,
+    ) -> None:
+        upload = Upload(barrier, sync_ms)
+        self._uploads[barrier.checkpoint] = upload
+        self._executor.submit(self._upload, upload, captured, snapshot, settle)
+
+    def persist_in_flight(self, checkpoint: CheckpointId, rows: InFlight, settle: Settle) -> None:
+        upload = self._uploads[checkpoint]
+        upload.is_busy = True
+        self._executor.submit(self._upload_in_flight, upload, rows, settle)
+
+    def discard(self, checkpoint: CheckpointId) -> None:
+        """Delete what went up, now or when the upload under way has ended."""
+        upload = self._uploads.pop(checkpoint, None)
+        if upload is not None:
+            upload.is_discarded = True
+            if not upload.is_busy:
+                self._executor.submit(self._remove, upload)
+
+    def forget(self, checkpoint: CheckpointId) -> None:
+        """The coordinator has the files of this one and of all before it."""
+        for older in [c for c in self._uploads if c <= checkpoint]:
+            del self._uploads[older]
+
+    def timings(self, checkpoint: CheckpointId) -> Timings:
+        upload = self._uploads.get(checkpoint)
+        if upload is None:
+            return Timings()
+        return Timings(sync_ms=upload.sync_ms, async_ms=upload.async_ms)
+
+    # -- beside the mailbox
+
+    def _upload(
+        self, upload: Upload, captured: Captured, snapshot: SubtaskSnapshot, settle: Settle
+    ) -> None:
+        checkpoint = upload.barrier.checkpoint
+        try:
+            whole = self._write(upload, captured, snapshot)
+        except Exception as problem:  # noqa: BLE001 - storage and user code; any failure declines
+            self._failed(upload, Reason.CHECKPOINT_ASYNC_EXCEPTION, problem, settle)
+        else:
+            self._done(upload)
+            settle(lambda task: task.captured(checkpoint, whole), "")
+        finally:
+            captured.release()
+
+    def _write(
+        self, upload: Upload, captured: Captured, snapshot: SubtaskSnapshot
+    ) -> SubtaskSnapshot:
+        keyed = tuple(
+            KeyedHandle(piece.groups, self._put(upload, f"keyed-{number}", piece.write()))
+            for number, piece in enumerate(captured.keyed)
+        )
+        lists = tuple(
+            ListHandle(
+                piece.name,
+                piece.redistribution,
+                self._put(upload, f"list-{piece.name}", write_list(piece.items)),
+                len(piece.items),
+            )
+            for piece in captured.lists
+            if piece.items
+        )
+        for make_durable in captured.before_ack:
+            make_durable()
+        return SubtaskSnapshot(
+            snapshot.subtask,
+            keyed=keyed,
+            lists=lists,
+            transactions=captured.transactions,
+            watermarks=snapshot.watermarks,
+            reached_end=snapshot.reached_end,
+        )
+
+    def _upload_in_flight(self, upload: Upload, rows: InFlight, settle: Settle) -> None:
+        checkpoint = upload.barrier.checkpoint
+        try:
+            handles = tuple(
+                InFlightHandle(
+                    channel,
+                    side,
+                    self._put(upload, f"in-flight-{channel}-{side}", write_in_flight(batches)),
+                )
+                for channel, side, batches in rows
+            )
+        except Exception as problem:  # noqa: BLE001 - storage; any failure declines
+            self._failed(upload, Reason.CHANNEL_STATE_SHARED_STREAM_EXCEPTION, problem, settle)
+        else:
+            self._done(upload)
+            settle(lambda task: task.persisted(checkpoint, handles), "")
+
+    def _put(self, upload: Upload, what: str, content: pa.Buffer) -> StateFile:
+        epoch, attempt = self._run
+        name = f"{self._subtask}-{what}-e{epoch}-a{attempt}"
+        path = f"{upload.barrier.location}/{name}"
+        upload.own.append(path)
+        return self._files.put(path, content)
+
+    def _done(self, upload: Upload) -> None:
+        upload.async_ms = int((time.monotonic() - upload.began) * 1000)
+        upload.is_busy = False
+        if upload.is_discarded:
+            self._remove(upload)
+
+    def _failed(self, upload: Upload, reason: Reason, problem: Exception, settle: Settle) -> None:
+        checkpoint = upload.barrier.checkpoint
+        log.warning("%s could not upload checkpoint %s: %s", self._subtask, checkpoint, problem)
+        self._done(upload)
+        settle(lambda task: task.fail(checkpoint, reason), str(problem))
+
+    def _remove(self, upload: Upload) -> None:
+        try:
+            self._files.delete(upload.own)
+        except Exception as problem:  # noqa: BLE001 - garbage collection will find what is left
+            log.warning("files of %s could not be deleted: %s", upload.barrier.location, problem)
+
+
+def bare_snapshot(
+    subtask: SubtaskId, watermarks: tuple[tuple[EdgeId, Millis], ...], *, reached_end: bool
+) -> SubtaskSnapshot:
+    """A snapshot before its state has gone up."""
+    return SubtaskSnapshot(subtask, watermarks=watermarks, reached_end=reached_end)

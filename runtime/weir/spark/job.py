@@ -1,0 +1,126 @@
+"""A submitted job in the user's hands: PySpark's ``StreamingQuery``, and Flink's savepoints.
+
+The driver runs on threads of this process, the slots in Spark's tasks. Nothing here decides; it
+asks the driver and waits for the answer.
+"""
+
+import logging
+import threading
+from dataclasses import dataclass
+
+from weir.core.coordinator.actions import Denied
+from weir.core.lifecycle import JobStatus
+from weir.core.recovery import Wish
+from weir.core.snapshots import CheckpointKind
+from weir.driver.process import Driver, Ending
+from weir.errors import WeirError
+from weir.slot.process import SlotSetting
+from weir.spark.slots import SparkSlots
+
+log = logging.getLogger("weir.spark")
+
+FAREWELL_SECONDS = 10.0
+
+
+class JobFailed(WeirError):
+    """The job ended without having done its work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """The slots that a job needs."""
+
+    setting: SlotSetting
+    count: int
+
+
+class StreamingJob:
+    """One submission."""
+
+    def __init__(self, name: str, driver: Driver, slots: SparkSlots) -> None:
+        self.name = name
+        self.driver = driver
+        self._slots = slots
+        self._ending: Ending | None = None
+        self._problem: Exception | None = None
+        self._thread: threading.Thread | None = None
+
+    def start(self, wish: Wish, crew: Crew) -> None:
+        self._slots.start(crew.setting, crew.count)
+        self._thread = threading.Thread(
+            target=self._run, args=(wish,), name=f"weir-driver-{self.name}", daemon=True
+        )
+        self._thread.start()
+
+    def _run(self, wish: Wish) -> None:
+        try:
+            self._ending = self.driver.run(wish)
+        except Exception as problem:
+            log.debug("The driver of %s ended with an error.", self.name, exc_info=True)
+            self._problem = problem
+            self.driver.close()
+        self._slots.stop(FAREWELL_SECONDS)
+
+    # -- as in PySpark
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802
+        return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def status(self) -> JobStatus:
+        return self._ending.status if self._ending else self.driver.statistics.status
+
+    def exception(self) -> Exception | None:
+        """Why the job ended, if it did not end well."""
+        if self._problem is not None:
+            return self._problem
+        if self._ending is None:
+            return None
+        if self._ending.fenced:
+            return JobFailed(f"job {self.name}: another driver has taken it over")
+        if self._ending.status is JobStatus.FAILED:
+            return JobFailed(f"job {self.name} failed: {self.driver.statistics.last_failure}")
+        return None
+
+    def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802
+        """Wait for the end; whether it has come. A job that failed raises why."""
+        assert self._thread is not None, "a job that was never started has no end"
+        self._thread.join(timeout)
+        if self._thread.is_alive():
+            return False
+        problem = self.exception()
+        if problem is not None:
+            raise problem
+        return True
+
+    def stop(self) -> None:
+        """Cancel the job, as PySpark's ``stop`` does; nothing is drained and nothing is saved."""
+        self.driver.cancel()
+        self.awaitTermination()
+
+    # -- as in Flink
+
+    def checkpoint(self) -> str:
+        """Take a checkpoint now; where it is."""
+        return self._ask(CheckpointKind.CHECKPOINT, "")
+
+    def savepoint(self, path: str = "") -> str:
+        """Take a savepoint while the job goes on; where it is."""
+        return self._ask(CheckpointKind.SAVEPOINT, path)
+
+    def stopWithSavepoint(self, path: str = "", *, drain: bool = False) -> str:  # noqa: N802
+        """Take a savepoint and end with it; ``drain`` fires all timers first, for good."""
+        kind = CheckpointKind.SAVEPOINT_TERMINATE if drain else CheckpointKind.SAVEPOINT_SUSPEND
+        location = self._ask(kind, path)
+        self.awaitTermination()
+        return location
+
+    def _ask(self, kind: CheckpointKind, path: str) -> str:
+        request = self.driver.ask(kind, path)
+        future = self.driver.outcome_of(request)
+        assert future is not None, "what was just asked is known"
+        outcome = future.result()
+        if isinstance(outcome, Denied):
+            raise JobFailed(f"{kind} of job {self.name}: {outcome.message}")
+        return outcome.location

@@ -1,0 +1,144 @@
+"""``WeirSession``: where a job begins, in PySpark's words.
+
+    session = WeirSession.builder.appName("orders").config("weir.parallelism", 2).getOrCreate()
+    session.readStream.format("generator").load().writeStream.format("console").start()
+
+Settings that begin with ``weir.`` are the job's (``weir.checkpointing.interval``); all others go to
+Spark. This module puts the parts together and decides nothing.
+"""
+
+import logging
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from uuid import uuid4
+
+from pyspark import cloudpickle
+from pyspark.sql import SparkSession
+
+import weir
+from weir.api.config import JobConfig, load_config
+from weir.connectors.formats import built_in
+from weir.dataflow.formats import Formats
+from weir.dataflow.graph import GraphDefaults, build
+from weir.dataflow.logical import WrittenStream
+from weir.dataflow.reader import StreamReader
+from weir.dataflow.travel import check_travels
+from weir.dataflow.writer import Session
+from weir.driver.process import Driver, Submission
+from weir.driver.settings import policy_of, wish_of
+from weir.slot.keeping import Keeping
+from weir.slot.launching import Manners
+from weir.slot.process import SlotSetting
+from weir.spark.job import Crew, StreamingJob
+from weir.spark.settings import nested, spark_settings
+from weir.spark.slots import SparkSlots
+from weir.storage.objects import store_for
+
+log = logging.getLogger("weir.spark")
+
+PREFIX = "weir."
+DEFAULT_NAME = "weir-job"
+TRACE = "WEIR_TRACE"
+"""Names a directory in which drivers write down what they hear and decide."""
+
+
+@dataclass(frozen=True, slots=True)
+class Builder:
+    """Collects settings; every call returns a new builder."""
+
+    name: str = DEFAULT_NAME
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def appName(self, name: str) -> "Builder":  # noqa: N802
+        return replace(self, name=name)
+
+    def master(self, url: str) -> "Builder":
+        return self.config("spark.master", url)
+
+    def config(self, key: str, value: object) -> "Builder":
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        return replace(self, settings={**self.settings, key: text})
+
+    def getOrCreate(self) -> "WeirSession":  # noqa: N802
+        """Judge the job's settings, then start Spark or take the one that runs."""
+        ours = {k.removeprefix(PREFIX): v for k, v in self.settings.items() if k.startswith(PREFIX)}
+        theirs = {k: v for k, v in self.settings.items() if not k.startswith(PREFIX)}
+        config = load_config(nested(ours))
+        spark = _spark(self.name, config, theirs)
+        return WeirSession(self.name, config, spark)
+
+
+def _spark(name: str, config: JobConfig, given: Mapping[str, str]) -> SparkSession:
+    slots = config.parallelism + config.standby_slots
+    builder = SparkSession.builder.appName(name)
+    for key, value in spark_settings(slots, Path(weir.__file__).parent.parent, given).items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+class WeirSession:
+    """A Spark session that runs checkpointed jobs."""
+
+    builder = Builder()
+
+    def __init__(self, name: str, config: JobConfig, spark: SparkSession) -> None:
+        self.name = name
+        self.config = config
+        self.spark = spark
+        self._session = Session(self._formats(), self._submit)
+
+    def _formats(self) -> Formats:
+        return built_in()
+
+    @property
+    def readStream(self) -> StreamReader:  # noqa: N802
+        return StreamReader(self._session)
+
+    def stop(self) -> None:
+        self.spark.stop()
+
+    # -- submitting
+
+    def _submit(self, written: WrittenStream) -> StreamingJob:
+        name = written.query_name or self.name
+        config = self.config
+        graph = build((written,), GraphDefaults(config.parallelism, config.max_parallelism))
+        check_travels(graph, cloudpickle.dumps)
+        storage = written.checkpoint_location or config.checkpointing.storage or "memory://weir"
+        secret = secrets.token_bytes(32)
+        submission = Submission(
+            name=name,
+            deployment=os.environ.get("WEIR_DEPLOYMENT", uuid4().hex),
+            graph=graph,
+            config=config,
+            directory=f"{storage.rstrip('/')}/{name}",
+            secret=secret,
+            trace_directory=Path(os.environ[TRACE]) if TRACE in os.environ else None,
+        )
+        slots = SparkSlots(self.spark.sparkContext, f"weir-{name}-{uuid4().hex[:8]}")
+        driver = Driver(submission, store_for(submission.directory), slots)
+        job = StreamingJob(name, driver, slots)
+        setting = SlotSetting(
+            driver=driver.address,
+            secret=secret,
+            tls=None,
+            graph=graph,
+            manners=_manners(config),
+            keeping=_keeping(storage, config),
+        )
+        count = graph.topology.slots_needed + config.standby_slots
+        job.start(wish_of(config, submission.deployment), Crew(setting, count))
+        return job
+
+
+def _keeping(storage: str, config: JobConfig) -> Keeping:
+    given = config.checkpointing
+    return Keeping(storage, given.inline_threshold, given.memory_limit)
+
+
+def _manners(config: JobConfig) -> Manners:
+    policy = policy_of(config)
+    return Manners(policy.mode, declines_after_end=not policy.after_tasks_finish)

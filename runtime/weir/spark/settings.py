@@ -1,0 +1,65 @@
+"""The settings of Spark that slots depend on, and how ours are written in Spark's flat form."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+OWN_CORES = 2
+"""Cores beside the slots for Spark's own jobs: slots hold theirs for good."""
+
+FOR_SLOTS = {
+    "spark.python.daemon.module": "weir.spark.daemon",
+    "spark.python.worker.reuse": "false",
+    "spark.task.maxFailures": "2147483647",
+    "spark.executor.maxNumFailures": "2147483647",
+    "spark.locality.wait": "0s",
+    "spark.speculation": "false",
+    "spark.dynamicAllocation.enabled": "false",
+    "spark.excludeOnFailure.enabled": "false",
+    "spark.scheduler.mode": "FAIR",
+    "spark.ui.enabled": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+}
+"""A slot that dies must come back, on the spot and for ever."""
+
+ONE_THREAD = ("OMP_NUM_THREADS", "POLARS_MAX_THREADS", "OPENBLAS_NUM_THREADS")
+"""Parallelism comes from slots; a library's own threads would only fight with theirs."""
+
+
+def spark_settings(slots: int, source: Path, given: Mapping[str, str]) -> dict[str, str]:
+    """Ours, then the user's, which win."""
+    paths = [str(source), *filter(None, [os.environ.get("PYTHONPATH")])]
+    settings = {
+        "spark.master": f"local[{slots + OWN_CORES},1000]",
+        **FOR_SLOTS,
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(paths),
+        **{f"spark.executorEnv.{variable}": "1" for variable in ONE_THREAD},
+    }
+    return {**settings, **given}
+
+
+def nested(flat: Mapping[str, str]) -> dict[str, object]:
+    """``checkpointing.interval`` is the interval of the group checkpointing; numbers are read."""
+    tree: dict[str, object] = {}
+    for key, value in flat.items():
+        *path, leaf = key.split(".")
+        place = tree
+        for part in path:
+            inner = place.setdefault(part, {})
+            assert isinstance(inner, dict), f"{key} is both a setting and a group of settings"
+            place = inner
+        place[leaf] = _typed(value)
+    return tree
+
+
+def _typed(text: str) -> object:
+    """Spark's settings are text; ours are told apart as YAML would."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,132 @@
+"""Keeps timers by key and finds those that are due, in the order in which they expire.
+
+A timer is a key and a time, so registering one twice makes one timer. The times of a key are a
+sorted tuple in the key's slot, which makes them part of every snapshot like any other state. Beside
+it each time has the slots that wait for it, and a heap has the times; this second form is made
+anew from the first after a restore.
+
+A timer is due when its time is *earlier* than the watermark or the clock, as Spark's own scan
+decides: at exactly its time it is not due yet. A timer that is set for the past is due at once.
+"""
+
+import heapq
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from weir.core.ids import Millis
+from weir.errors import JobRejected
+from weir.state.chunks import Chunks
+from weir.state.row_types import Row
+from weir.state.slots import KeySlots
+
+TIMERS = "$timers"
+"""The name of the timers' file; no user's state can have it."""
+
+Expiries: TypeAlias = tuple[int, ...]
+
+_STALE_TIMES_KEPT = 1024
+
+
+class TimeMode(StrEnum):
+    """What timers go by, in PySpark's words."""
+
+    NONE = "None"
+    PROCESSING_TIME = "ProcessingTime"
+    EVENT_TIME = "EventTime"
+
+
+class Timers:
+    """The timers of one operator's keys; the cursor says which key is meant."""
+
+    name = TIMERS
+    kind = "timers"
+    fields = (
+        pa.field("timer.expires_at", pa.int64(), nullable=False),
+        pa.field("timer.time", pa.string(), nullable=False),
+    )
+
+    def __init__(self, slots: KeySlots, mode: TimeMode) -> None:
+        self.column: Chunks[Expiries] = slots.column()
+        self._mode = mode
+        self._slots = slots
+        self._cursor = slots.cursor
+        self._waiting: dict[int, dict[int, None]] = {}
+        self._times: list[int] = []
+        """A heap of all times that have waiting slots, and of some that have none any more."""
+
+    def register(self, expiry: int) -> None:
+        slot = self._cursor.slot
+        expiries = self.column.at(slot) or ()
+        at = bisect_left(expiries, expiry)
+        if expiry not in expiries[at : at + 1]:
+            self.column.put(slot, (*expiries[:at], expiry, *expiries[at:]))
+            self._await(slot, expiry)
+
+    def delete(self, expiry: int) -> None:
+        slot = self._cursor.slot
+        expiries = self.column.at(slot) or ()
+        if expiry not in expiries:
+            return
+        self.column.put(slot, tuple(e for e in expiries if e != expiry) or None)
+        self._cursor.may_be_empty = True
+        waiting = self._waiting[expiry]
+        del waiting[slot]
+        if not waiting:
+            del self._waiting[expiry]
+
+    def of_key(self) -> Iterator[int]:
+        """The times of the key at hand, the earliest first."""
+        return iter(self.column.at(self._cursor.slot) or ())
+
+    def earliest(self) -> Millis | None:
+        times = self._times
+        while times and times[0] not in self._waiting:
+            heapq.heappop(times)
+        return Millis(times[0]) if times else None
+
+    def is_due(self, now: Millis) -> bool:
+        earliest = self.earliest()
+        return earliest is not None and earliest < now
+
+    def seek_earliest(self) -> tuple[Row, Millis]:
+        """Move the cursor to the key whose timer comes first; there must be one."""
+        earliest = self.earliest()
+        assert earliest is not None, "someone waits for a timer"
+        key = self._slots.key_at(next(iter(self._waiting[earliest])))
+        self._slots.seek(key)
+        return key, earliest
+
+    def flat(self, stored: Expiries, now: Millis) -> Sequence[Row]:
+        del now
+        return [(expiry, self._mode.value) for expiry in stored]
+
+    def load(self, slot: int, rows: list[Row], now: Millis) -> None:
+        del now
+        if strangers := sorted({str(mode) for _, mode in rows} - {self._mode.value}):
+            raise JobRejected(
+                f"The restored timers go by {strangers[0]} and the processor now runs with time"
+                f" mode {self._mode.value}. Set the time mode back to {strangers[0]}."
+            )
+        expiries = sorted(expiry for expiry, _ in rows if isinstance(expiry, int))
+        self.column.put(slot, tuple(expiries))
+        for expiry in expiries:
+            self._await(slot, expiry)
+
+    def _await(self, slot: int, expiry: int) -> None:
+        waiting = self._waiting.get(expiry)
+        if waiting is None:
+            waiting = self._waiting[expiry] = {}
+            self._push(expiry)
+        waiting[slot] = None
+
+    def _push(self, time: int) -> None:
+        """Deleted timers leave their times in the heap; clean up before they are the most of it."""
+        if len(self._times) > 2 * len(self._waiting) + _STALE_TIMES_KEPT:
+            self._times = list(self._waiting)
+            heapq.heapify(self._times)
+        else:
+            heapq.heappush(self._times, time)

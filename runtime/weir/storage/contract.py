@@ -1,0 +1,79 @@
+"""What every store promises, whatever it is made of, and how it says that it could not.
+
+A store is asked with full URLs, such as ``s3://bucket/jobs/j1/chk-3/_metadata`` or
+``file:///data/j1/log/7``, and answers with such URLs: the strings that manifests hold are the
+strings that are read. A directory is a URL without a slash at its end, and exists by being used.
+
+A failed write is told apart by what it left behind, because the coordinator may abort after the one
+and must find out after the other: ``NotStored`` left nothing, ``InDoubt`` may have succeeded.
+``JobRejected`` left nothing either, and time will not heal it.
+"""
+
+from collections.abc import Iterable
+from typing import Protocol, TypeAlias
+
+import pyarrow as pa
+
+from weir.errors import JobRejected, Unavailable
+
+RETRY_AFTER_S = 1.0
+"""How long to wait before asking again, when the store does not say."""
+
+Data: TypeAlias = bytes | memoryview | pa.Buffer
+
+
+class NotFound(JobRejected):
+    """There is nothing at that URL."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(f"{url} does not exist; check the path, or bring the file back")
+
+
+class NotStored(Unavailable):
+    """The write failed, and surely left nothing."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, RETRY_AFTER_S)
+
+
+class InDoubt(Unavailable):
+    """The write was not answered: nobody knows whether it happened."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, RETRY_AFTER_S)
+
+
+class ObjectStore(Protocol):
+    """Whole objects under URLs. Reads of one object are consistent; a listing is only a hint."""
+
+    def read(self, url: str) -> bytes: ...
+
+    def size(self, url: str) -> int: ...
+
+    def exists(self, url: str) -> bool: ...
+
+    def list(self, directory: str) -> tuple[str, ...]:
+        """Every object below the directory, however deep, in order of their names."""
+
+    def write(self, url: str, data: Data) -> None:
+        """Durable when it returns. What was there before is replaced in one step."""
+
+    def create_exclusive(self, url: str, data: bytes) -> bool:
+        """Whether this very content is there now and is durable; never replaces another's.
+
+        It is ours even if an earlier try put it there whose answer was lost. So the content has to
+        say who wrote it.
+        """
+
+    def delete(self, urls: Iterable[str]) -> None:
+        """In this order. What is missing is as good as deleted."""
+
+    def make_new(self, directory: str) -> None:
+        """Refuse a directory that holds something."""
+
+
+def refuse_used(directory: str) -> JobRejected:
+    return JobRejected(
+        f"{directory} is not empty, and a savepoint needs a place of its own; "
+        "choose a directory that does not exist yet"
+    )

@@ -1,0 +1,196 @@
+"""Keeps objects as files of a mounted file system that every driver and slot sees alike.
+
+An object appears by one rename or one link, after its bytes have reached the disk: a reader never
+sees half of it, and neither does whoever comes back after a power cut. fsspec's own file system is
+not used, because it neither syncs nor creates exclusively.
+"""
+
+import errno
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+from uuid import uuid4
+
+from weir.errors import JobRejected, Unavailable, WeirError
+from weir.storage.contract import RETRY_AFTER_S, Data, InDoubt, NotFound, NotStored, refuse_used
+
+SCHEME = "file://"
+UNFINISHED = ".weir-unfinished-"
+"""Begins the name of a file that a write has not completed; no object is called so."""
+
+T = TypeVar("T")
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FORBIDDEN = (
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.EEXIST,
+)
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+
+
+class FileStore:
+    """Objects of ``file://`` URLs."""
+
+    def read(self, url: str) -> bytes:
+        return _reading(url, lambda path: path.read_bytes())
+
+    def size(self, url: str) -> int:
+        return _reading(url, lambda path: path.stat().st_size)
+
+    def exists(self, url: str) -> bool:
+        try:
+            self.size(url)
+        except NotFound:
+            return False
+        return True
+
+    def list(self, directory: str) -> tuple[str, ...]:
+        found: list[str] = []
+        for folder, _, names in os.walk(_path(directory)):
+            found += [f"{SCHEME}{folder}/{n}" for n in names if not n.startswith(UNFINISHED)]
+        return tuple(sorted(found))
+
+    def write(self, url: str, data: Data) -> None:
+        path = _path(url)
+        with _unfinished(url, data) as temporary:
+            temporary.replace(path)
+        _settle(url)
+
+    def create_exclusive(self, url: str, data: bytes) -> bool:
+        path = _path(url)
+        with _unfinished(url, data) as temporary:
+            try:
+                os.link(temporary, path)
+            except FileExistsError:
+                if not self._holds(url, data):
+                    return False
+            except OSError as problem:
+                raise _not_linked(url, problem) from problem
+        _settle(url)
+        return True
+
+    def _holds(self, url: str, data: bytes) -> bool:
+        try:
+            return self.read(url) == data
+        except NotFound:
+            return False  # it was another's, and is gone again
+
+    def delete(self, urls: Iterable[str]) -> None:
+        for url in urls:
+            path = _path(url)
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as problem:
+                raise _explained(url, "deleted", problem) from problem
+            with suppress(OSError):
+                path.parent.rmdir()  # only an empty directory goes
+
+    def make_new(self, directory: str) -> None:
+        if self.list(directory):
+            raise refuse_used(directory)
+        try:
+            _make_directory(_path(directory))
+        except OSError as problem:
+            raise _explained(directory, "made", problem) from problem
+
+
+def _path(url: str) -> Path:
+    assert url.startswith(f"{SCHEME}/"), f"{url} is not the URL of a file"
+    return Path(url.removeprefix(SCHEME))
+
+
+def _reading(url: str, look: Callable[[Path], T]) -> T:
+    try:
+        return look(_path(url))
+    except FileNotFoundError:
+        raise NotFound(url) from None
+    except OSError as problem:
+        explained = _explained(url, "read", problem)
+        if isinstance(explained, Unavailable):
+            raise Unavailable(str(explained), RETRY_AFTER_S) from problem
+        raise explained from problem
+
+
+@contextmanager
+def _unfinished(url: str, data: Data) -> Iterator[Path]:
+    """A file beside the object that already has its bytes, safely on the disk."""
+    try:
+        temporary = _open_beside(_path(url))
+    except OSError as problem:
+        raise _explained(url, "written", problem) from problem
+    try:
+        _fill(temporary, data)
+        yield temporary
+    except OSError as problem:
+        raise _explained(url, "written", problem) from problem
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _open_beside(path: Path) -> Path:
+    """Again, when a deletion removed the directory at the moment we found it."""
+    temporary = path.parent / f"{UNFINISHED}{uuid4().hex}"
+    while True:
+        with suppress(FileNotFoundError):
+            _make_directory(path.parent)
+            temporary.touch(exist_ok=False)
+            return temporary
+
+
+def _fill(path: Path, data: Data) -> None:
+    with path.open("wb", buffering=0) as file:
+        rest = memoryview(data).cast("B")
+        while rest:
+            rest = rest[file.write(rest) :]
+        os.fsync(file.fileno())
+
+
+def _make_directory(path: Path) -> None:
+    """With those above it, each of them durable."""
+    if path.is_dir():
+        return
+    _make_directory(path.parent)
+    path.mkdir(exist_ok=True)
+    _sync_directory(path.parent)
+
+
+def _settle(url: str) -> None:
+    """Make the object's name durable. It is there, so a failure leaves a doubt."""
+    try:
+        _sync_directory(_path(url).parent)
+    except OSError as problem:
+        raise InDoubt(f"{url} may not be durable: {problem.strerror}") from problem
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _not_linked(url: str, problem: OSError) -> WeirError:
+    if problem.errno in _NO_LINKS:
+        return JobRejected(
+            f"{url} could not be created exclusively, because its file system has no hard links "
+            f"({problem.strerror}); keep checkpoints on a file system that has them, or in S3"
+        )
+    return _explained(url, "created", problem)
+
+
+def _explained(url: str, done: str, problem: OSError) -> WeirError:
+    if problem.errno in _FULL:
+        return NotStored(f"{url} could not be {done}: the disk is full; free space or enlarge it")
+    if problem.errno in _FORBIDDEN:
+        return JobRejected(
+            f"{url} could not be {done}: {problem.strerror}; "
+            "let the user of this process read and write there, or choose another directory"
+        )
+    return NotStored(f"{url} could not be {done}: {problem.strerror}")

@@ -1,0 +1,38 @@
+"""Finds the store for a URL: the one way from a configured directory to something that keeps it.
+
+A store serves every URL of its scheme. Only schemes are here whose exclusive creation is known to
+be exclusive, because a job's safety from a second driver rests on it (spec C17).
+"""
+
+from collections.abc import Mapping
+
+from weir.errors import JobRejected
+from weir.storage.contract import Data, InDoubt, NotFound, NotStored, ObjectStore
+from weir.storage.files import SCHEME as FILE
+from weir.storage.files import FileStore
+from weir.storage.memory import MemoryStore
+from weir.storage.s3 import SCHEMES as S3
+from weir.storage.s3 import S3Store
+
+__all__ = ["Data", "InDoubt", "NotFound", "NotStored", "ObjectStore", "store_for"]
+
+MEMORY = "memory://"
+
+
+def store_for(url: str, options: Mapping[str, object] | None = None) -> ObjectStore:
+    """A new store. Make it in the process that uses it: connections do not survive a fork.
+
+    The options are for S3 and override what the environment says; they may hold secrets, and are
+    never shown.
+    """
+    if url.startswith(S3):
+        return S3Store(options or {})
+    if url.startswith(FILE):
+        return FileStore()
+    if url.startswith(MEMORY):
+        return MemoryStore()
+    scheme = url.partition("://")[0]
+    raise JobRejected(
+        f"{scheme}:// cannot hold checkpoints yet: no way is known to create a file there that "
+        "exactly one of two drivers wins; use s3:// or file://"
+    )

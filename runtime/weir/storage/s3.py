@@ -1,0 +1,214 @@
+"""Keeps objects in a bucket of S3, or of anything that speaks like it.
+
+Exclusive creation is S3's conditional put (``If-None-Match: *``): of any number of racing writers
+the server lets one through. A try whose answer was lost may have been that one, so a writer that
+finds the place taken reads what is there before it believes that it lost.
+
+Retries are made here and not in the libraries below, because only here it is remembered whether one
+of the tries may have succeeded. Every write has a deadline of its own: a client that waits for the
+server's leave to send the body (``Expect: 100-continue``) would otherwise wait for ever.
+
+A store opens its connections when it is first used. It must be made after a fork, never before.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TypeVar, cast
+
+import s3fs
+from botocore import exceptions as boto  # type: ignore[import-untyped]
+from fsspec.asyn import sync
+
+from weir.errors import JobRejected, Unavailable, WeirError
+from weir.storage.contract import RETRY_AFTER_S, Data, InDoubt, NotFound, NotStored, refuse_used
+
+SCHEMES = ("s3://", "s3a://")
+
+PAUSES_S = (0.1, 0.4)
+"""Between the tries of one call."""
+
+PATIENCE_S = 30.0
+SLOWEST_BYTES_S = 1 << 20
+"""A write may take as long as PATIENCE_S, and longer at this rate."""
+
+TIMEOUTS = {"connect_timeout": 5, "read_timeout": 20}
+
+T = TypeVar("T")
+
+_NEVER_SENT = (boto.EndpointConnectionError, boto.ConnectTimeoutError, boto.ProxyConnectionError)
+_NO_KEYS = (boto.NoCredentialsError, boto.PartialCredentialsError)
+_PRECONDITION_FAILED, _SLOW_DOWN = 412, 503
+_SERVER_ERRORS = 500
+
+
+class _Exists(WeirError):
+    """A conditional put found the place taken."""
+
+
+class S3Store:
+    """Objects of ``s3://bucket/key`` URLs.
+
+    Keys and the endpoint come from AWS's standard environment variables and fsspec's configuration;
+    ``options`` are s3fs's own (``key``, ``secret``, ``token``, ``endpoint_url`` and so on).
+    """
+
+    def __init__(self, options: Mapping[str, object]) -> None:
+        given = cast("Mapping[str, object]", options.get("config_kwargs", {}))
+        config = {**TIMEOUTS, **given, "retries": {"total_max_attempts": 1}}
+        self._files = s3fs.S3FileSystem(
+            **{**options, "config_kwargs": config},
+            skip_instance_cache=True,
+            use_listings_cache=False,
+        )
+        self._files.retries = 1
+
+    def read(self, url: str) -> bytes:
+        content = self._look(url, lambda: self._files._cat_file(_name(url)))  # noqa: SLF001
+        return cast("bytes", content)
+
+    def size(self, url: str) -> int:
+        head = self._look(url, lambda: self._call("head_object", url))
+        return int(cast("int", head["ContentLength"]))
+
+    def exists(self, url: str) -> bool:
+        try:
+            self.size(url)
+        except NotFound:
+            return False
+        return True
+
+    def list(self, directory: str) -> tuple[str, ...]:
+        scheme = directory.partition("://")[0]
+        names = self._look(directory, lambda: self._files._find(f"{_name(directory)}/"))  # noqa: SLF001
+        return tuple(sorted(f"{scheme}://{name}" for name in cast("Iterable[str]", names)))
+
+    def write(self, url: str, data: Data) -> None:
+        content = bytes(memoryview(data))
+        self._change(url, len(content), lambda: self._files._pipe_file(_name(url), content))  # noqa: SLF001
+
+    def create_exclusive(self, url: str, data: bytes) -> bool:
+        try:
+            self._change(
+                url, len(data), lambda: self._call("put_object", url, Body=data, IfNoneMatch="*")
+            )
+        except _Exists:
+            return self._holds(url, data)
+        return True
+
+    def delete(self, urls: Iterable[str]) -> None:
+        for url in urls:
+            self._delete(url)
+
+    def make_new(self, directory: str) -> None:
+        if self.list(directory):
+            raise refuse_used(directory)
+
+    def _holds(self, url: str, data: bytes) -> bool:
+        try:
+            return self.read(url) == data
+        except NotFound:
+            return False  # it was another's, and is gone again
+        except Unavailable as problem:
+            raise InDoubt(str(problem)) from problem
+
+    def _delete(self, url: str) -> None:
+        try:
+            self._change(url, 0, lambda: self._call("delete_object", url))
+        except NotFound:
+            return
+
+    def _call(self, method: str, url: str, **arguments: object) -> Awaitable[dict[str, object]]:
+        bucket, _, key = _name(url).partition("/")
+        call = self._files._call_s3(method, Bucket=bucket, Key=key, **arguments)  # noqa: SLF001
+        return cast("Awaitable[dict[str, object]]", call)
+
+    def _look(self, url: str, ask: Callable[[], Awaitable[T]]) -> T:
+        """Ask until it is answered. The libraries below give up a read that makes no progress."""
+        unanswered: list[Unavailable] = []
+        for pause in (0.0, *PAUSES_S):
+            time.sleep(pause)
+            try:
+                return self._try(url, ask, None)
+            except Unavailable as problem:
+                unanswered.append(problem)
+        raise Unavailable(str(unanswered[-1]), RETRY_AFTER_S) from unanswered[-1]
+
+    def _change(self, url: str, size: int, act: Callable[[], Awaitable[object]]) -> None:
+        """Act until it is answered. Once a try is in doubt, no later refusal settles it."""
+        failed: list[Unavailable] = []
+        for pause in (0.0, *PAUSES_S):
+            time.sleep(pause)
+            try:
+                self._try(url, act, PATIENCE_S + size / SLOWEST_BYTES_S)
+            except Unavailable as problem:
+                failed.append(problem)
+            except JobRejected:
+                if any(isinstance(problem, InDoubt) for problem in failed):
+                    break
+                raise
+            else:
+                return
+        raise next((problem for problem in failed if isinstance(problem, InDoubt)), failed[-1])
+
+    def _try(self, url: str, act: Callable[[], Awaitable[T]], patience: float | None) -> T:
+        async def bounded() -> T:
+            return await asyncio.wait_for(act(), patience)
+
+        try:
+            return cast("T", sync(self._files.loop, bounded))
+        except Exception as problem:  # s3fs lets through whatever went wrong below it
+            raise _explained(url, problem) from problem
+
+
+def _name(url: str) -> str:
+    """Bucket and key."""
+    assert url.startswith(SCHEMES), f"{url} is not the URL of an object in S3"
+    return url.partition("://")[2]
+
+
+def _explained(url: str, problem: Exception) -> WeirError:
+    """What it means; what the server said is quoted, what we sent never is."""
+    bucket = _name(url).partition("/")[0]
+    said = " ".join(str(problem).split())
+    if isinstance(problem, PermissionError | _NO_KEYS):
+        return JobRejected(
+            f"{url}: the storage does not let us in: {said}; check the keys in AWS_ACCESS_KEY_ID "
+            f"and AWS_SECRET_ACCESS_KEY, and what they may do in bucket {bucket!r}"
+        )
+    if _code(problem) == "NoSuchBucket":
+        return JobRejected(
+            f"{url}: there is no bucket {bucket!r} at this endpoint; create it, or check the "
+            "bucket's name and AWS_ENDPOINT_URL"
+        )
+    if isinstance(problem, FileNotFoundError):
+        return NotFound(url)
+    if isinstance(problem, boto.ParamValidationError | ValueError):
+        return JobRejected(f"{url}: this cannot be asked of S3: {said}; check the URL")
+    return _undone(url, problem, said)
+
+
+def _undone(url: str, problem: Exception, said: str) -> WeirError:
+    """Whether a try that failed is sure to have left nothing."""
+    status = _status(problem)
+    if status == _PRECONDITION_FAILED:
+        return _Exists(url)
+    if isinstance(problem, _NEVER_SENT) or status == _SLOW_DOWN or 0 < status < _SERVER_ERRORS:
+        return NotStored(f"{url}: the storage did not take the request: {said}")
+    return InDoubt(f"{url}: the storage did not answer: {said or 'it took too long'}")
+
+
+def _response(problem: Exception) -> Mapping[str, Mapping[str, object]]:
+    """What the server answered; s3fs keeps it as the cause of its own error."""
+    response = getattr(problem.__cause__ or problem, "response", None)
+    return response if isinstance(response, dict) else {}
+
+
+def _code(problem: Exception) -> object:
+    return _response(problem).get("Error", {}).get("Code", "")
+
+
+def _status(problem: Exception) -> int:
+    """Zero when there was no answer."""
+    status = _response(problem).get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    return status if isinstance(status, int) else 0

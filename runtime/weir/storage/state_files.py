@@ -1,0 +1,66 @@
+"""Puts the pieces of a snapshot into storage, and gives back only what was put there.
+
+A piece carries its length and checksum in its handle, so that a file which was cut, changed or
+exchanged is noticed before anything is restored from it (spec C18). Small pieces do not become
+files at all: they travel in their handle (spec S7).
+"""
+
+import pyarrow as pa
+import xxhash
+
+from weir.core.snapshots import StateFile
+from weir.errors import JobRejected
+from weir.storage.contract import Data, NotFound, ObjectStore
+
+INLINE_BYTES = 20 << 10
+
+
+class DamagedState(JobRejected):
+    """A piece of a checkpoint's state is not what was put there."""
+
+    def __init__(self, file: StateFile, why: str) -> None:
+        name = file.path or "inline state"
+        super().__init__(
+            f"{name} cannot be restored from: {why}; bring the file back from a copy, or restore "
+            "an older checkpoint or a savepoint by its path"
+        )
+
+
+def small(data: Data, threshold: int = INLINE_BYTES) -> StateFile | None:
+    """The handle that holds the state itself; None when it is too large for that."""
+    content = memoryview(data)
+    if content.nbytes > threshold:
+        return None
+    return StateFile(
+        path="", bytes=content.nbytes, checksum=_checksum(data), content=content.tobytes()
+    )
+
+
+def put(store: ObjectStore, path: str, data: Data, *, shared: bool = False) -> StateFile:
+    """The handle of a file that is durable."""
+    store.write(path, data)
+    size = memoryview(data).nbytes
+    return StateFile(path=path, bytes=size, shared=shared, checksum=_checksum(data))
+
+
+def fetch(store: ObjectStore, file: StateFile) -> pa.Buffer:
+    """What was put there, or an error that names the file."""
+    data = _content(store, file)
+    if len(data) != file.bytes:
+        raise DamagedState(file, f"it has {len(data)} bytes, and {file.bytes} were written")
+    if file.checksum and _checksum(data) != file.checksum:
+        raise DamagedState(file, "its bytes are not those that were written")
+    return pa.py_buffer(data)
+
+
+def _content(store: ObjectStore, file: StateFile) -> bytes:
+    if not file.path:
+        return file.content
+    try:
+        return store.read(file.path)
+    except NotFound:
+        raise DamagedState(file, "it does not exist") from None
+
+
+def _checksum(data: Data) -> str:
+    return xxhash.xxh3_64_hexdigest(memoryview(data))

@@ -1,0 +1,135 @@
+"""What a driver and its slots say to each other on the control link.
+
+The link keeps order, so a trigger, the splits assigned before it and the ones assigned after it
+arrive as they were decided (spec C4). Slots answer with the core's own events; what is only for
+people (why user code failed, how busy a slot is) travels beside them.
+"""
+
+from dataclasses import dataclass
+
+from weir.core.attempt import FailureCause
+from weir.core.ids import AttemptId, CheckpointId, Epoch, SlotId, SubtaskId
+from weir.core.rescale import Inheritance
+from weir.core.snapshots import CheckpointKind
+from weir.wire.values import register
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """To the driver, first of all: a process is ready for work."""
+
+    slot: SlotId
+    executor: str
+    task_attempt: int
+    """Spark's number of the task attempt that it runs in."""
+    host: str
+    port: int
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Seated:
+    """Where a subtask runs, and where that slot's exchange listens."""
+
+    subtask: SubtaskId
+    slot: SlotId
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostSubtasks:
+    """To a slot: host these subtasks, each from what it inherits."""
+
+    epoch: Epoch
+    attempt: AttemptId
+    restored: CheckpointId
+    """The checkpoint they begin from; zero for none."""
+    inheritances: tuple[Inheritance, ...]
+    seats: tuple[Seated, ...]
+    """Of every subtask of the job, for the channels between them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """To a slot: stop these subtasks, whatever they are doing."""
+
+    subtasks: tuple[SubtaskId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """To a subtask of that attempt: a barrier to start, a notice, a word of its enumerator."""
+
+    subtask: SubtaskId
+    attempt: AttemptId
+    message: object
+
+
+@dataclass(frozen=True, slots=True)
+class Abort:
+    """Notice: the checkpoint is dead."""
+
+    checkpoint: CheckpointId
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """Notice: the checkpoint is complete."""
+
+    checkpoint: CheckpointId
+    kind: CheckpointKind
+    leaving: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """To a slot: the job is over, or this process is not wanted any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Die:
+    """To a slot: user code failed in this process, and nobody knows what it holds; end it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """To the driver: an event of the core."""
+
+    event: object
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """To the driver: a subtask cannot go on; the words are for people."""
+
+    attempt: AttemptId
+    subtask: SubtaskId
+    cause: FailureCause
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """How one subtask is doing."""
+
+    subtask: SubtaskId
+    rows_in: int
+    rows_out: int
+    busy_ms: int
+    """Since it was launched, as all counts here."""
+    back_pressured: bool
+    watermark: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """To the driver, every second: the process lives, and this is what its mailbox does."""
+
+    turn_ms: int
+    """How long the turn under way has lasted; a hung one never ends."""
+    memory_bytes: int
+    gauges: tuple[Gauge, ...]
+
+
+register(Registered, HostSubtasks, Reset, Tell, Abort, Completed, Leave, Die, Said, Failed, Pulse)

@@ -1,0 +1,58 @@
+"""Carries values over an authenticated socket, one frame each, from any thread to one reader.
+
+Sending never waits for the other end: a thread of the link's own writes what is queued, so that a
+peer that has stopped reading stops nobody here. What it does not read in time breaks the link, by
+the socket's own timeout, and the reader hears of that.
+"""
+
+import socket
+import threading
+from contextlib import suppress
+from queue import SimpleQueue
+
+from weir.wire.frames import read_frame, write_frame
+from weir.wire.values import Undecodable, dumps, loads
+
+_MESSAGE = 1
+
+
+class MessageLink:
+    """Values in, values out, in order."""
+
+    def __init__(self, sock: socket.socket, name: str) -> None:
+        self._sock = sock
+        self._queue: SimpleQueue[bytes | None] = SimpleQueue()
+        self._writer = threading.Thread(target=self._write, name=f"weir-link-{name}", daemon=True)
+        self._writer.start()
+
+    def send(self, message: object) -> None:
+        self._queue.put(dumps(message))
+
+    def receive(self) -> object:
+        """Wait for the next message; a link that has ended is a ``ConnectionError``."""
+        frame = read_frame(self._sock)
+        try:
+            return loads(bytes(frame.payload))
+        except Undecodable as problem:
+            raise ConnectionError(f"the peer sent what nobody can read: {problem}") from problem
+
+    def close(self) -> None:
+        """Write what is queued, then end the link."""
+        self._queue.put(None)
+        self._writer.join(timeout=5.0)
+        with suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+        self._sock.close()
+
+    def cut(self) -> None:
+        """End the link at once; whoever reads from it hears so."""
+        with suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+
+    def _write(self) -> None:
+        while (payload := self._queue.get()) is not None:
+            try:
+                write_frame(self._sock, _MESSAGE, payload)
+            except OSError:
+                self.cut()
+                return

@@ -1,0 +1,141 @@
+"""Processors as a user of PySpark writes them; nothing in them knows Weir."""
+
+# ruff: noqa: ARG002, N802, N803 - the names are PySpark's, and so are those nobody needs
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import (
+    ExpiredTimerInfo,
+    StatefulProcessor,
+    StatefulProcessorHandle,
+    TimerValues,
+)
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+COUNT = StructType([StructField("count", LongType(), nullable=True)])
+WORD = StructType([StructField("word", StringType(), nullable=True)])
+
+
+class RunningTotal(StatefulProcessor):
+    """Adds up the amounts of each word."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self.total = handle.getValueState("total", COUNT)
+
+    def handleInputRows(
+        self, key: tuple[Any, ...], rows: Iterator[Any], timerValues: TimerValues
+    ) -> Iterator[Any]:
+        found = self.total.get()
+        total = found[0] if found else 0
+        for row in rows:
+            total += row.amount
+        self.total.update((total,))
+        yield Row(word=key[0], total=total)
+
+
+class History(StatefulProcessor):
+    """Remembers all amounts of a word in a list; an amount of zero forgets them."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self.amounts = handle.getListState("amounts", "amount long")
+
+    def handleInputRows(
+        self, key: tuple[Any, ...], rows: Iterator[Any], timerValues: TimerValues
+    ) -> Iterator[Any]:
+        for row in rows:
+            if row.amount:
+                self.amounts.appendValue((row.amount,))
+            else:
+                self.amounts.clear()
+        for ordinal, (amount,) in enumerate(self.amounts.get()):
+            yield Row(word=f"{key[0]} {ordinal}", total=amount)
+
+
+class Tally(StatefulProcessor):
+    """Counts each amount of a word in a map; negative amounts remove their opposite."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self.counts = handle.getMapState("counts", "amount long", COUNT)
+
+    def handleInputRows(
+        self, key: tuple[Any, ...], rows: Iterator[Any], timerValues: TimerValues
+    ) -> Iterator[Any]:
+        for row in rows:
+            if row["amount"] < 0:
+                self.counts.removeKey((-row["amount"],))
+                continue
+            found = self.counts.getValue((row["amount"],))
+            self.counts.updateValue((row["amount"],), (found[0] + 1 if found else 1,))
+        for (amount,), (count,) in self.counts.iterator():
+            yield Row(word=f"{key[0]} {amount}", total=count)
+
+
+class Reminder(StatefulProcessor):
+    """Sets a timer for each amount, and tells the time when it fires; amount -t deletes t."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self.handle = handle
+
+    def handleInputRows(
+        self, key: tuple[Any, ...], rows: Iterator[Any], timerValues: TimerValues
+    ) -> Iterator[Any]:
+        for row in rows:
+            if row.amount > 0:
+                self.handle.registerTimer(row.amount)
+            else:
+                self.handle.deleteTimer(-row.amount)
+        for expiry in self.handle.listTimers():
+            yield Row(word=f"{key[0]} waits", total=expiry)
+
+    def handleExpiredTimer(
+        self, key: tuple[Any, ...], timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
+    ) -> Iterator[Any]:
+        yield Row(word=key[0], total=expiredTimerInfo.getExpiryTimeInMs())
+
+
+class Times(StatefulProcessor):
+    """Tells what the time is."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        del handle
+
+    def handleInputRows(
+        self, key: tuple[Any, ...], rows: Iterator[Any], timerValues: TimerValues
+    ) -> Iterator[Any]:
+        yield ("processing time", timerValues.getCurrentProcessingTimeInMs())
+        yield ("watermark", timerValues.getCurrentWatermarkInMs())
+
+
+class Fleeting(StatefulProcessor):
+    """Adds up amounts that are forgotten a second after the last one."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self.total = handle.getValueState("total", "count long", ttlDurationMs=1000)
+
+    def handleInputRows(
+        self, key: tuple[Any, ...], rows: Iterator[Any], timerValues: TimerValues
+    ) -> Iterator[Any]:
+        found = self.total.get()
+        total = (found[0] if found else 0) + sum(row.amount for row in rows)
+        self.total.update((total,))
+        yield Row(word=key[0], total=total)
+
+
+class FrameTotal(StatefulProcessor):
+    """The running total, for ``transformWithStateInPandas``."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self.total = handle.getValueState("total", COUNT)
+
+    def handleInputRows(
+        self, key: tuple[Any, ...], rows: Iterator[Any], timerValues: TimerValues
+    ) -> Iterator[Any]:
+        found = self.total.get()
+        total = found[0] if found else 0
+        for frame in rows:
+            total += frame["amount"].sum()
+        self.total.update((total,))
+        yield pd.DataFrame({"word": key, "total": [total]})

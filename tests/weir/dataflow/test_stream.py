@@ -1,0 +1,210 @@
+"""Streams are described with PySpark's names, and wrong descriptions are refused at once."""
+
+import pyarrow as pa
+import pytest
+
+from weir.core.topology import EdgeKind
+from weir.dataflow import functions as F  # noqa: N812
+from weir.dataflow.logical import Exchange, Keyed
+from weir.dataflow.physical import Aggregate, Function, ProcessorHead, RowsAs
+from weir.dataflow.types import schema_of
+from weir.errors import JobRejected
+from written_streams import EVENTS, events
+
+
+class Counting:
+    """Shaped like a ``StatefulProcessor``."""
+
+    def init(self, handle):
+        self.handle = handle
+
+    def handleInputRows(self, key, rows, timerValues):  # noqa: N802, N803
+        yield key, rows, timerValues
+
+
+def test_a_stream_knows_its_columns():
+    assert events().schema.equals(schema_of(EVENTS))
+    assert events().columns == ["user", "value", "price", "ts"]
+
+
+def test_methods_return_new_streams_and_leave_the_old_ones_alone():
+    stream = events()
+
+    stream.filter("value > 3").drop("user").uid("x")
+
+    assert stream.columns == ["user", "value", "price", "ts"]
+
+
+@pytest.mark.parametrize(
+    ("made", "schema"),
+    [
+        (lambda s: s.select("user", F.col("value") + 1), "user string, `(value + 1)` bigint"),
+        (lambda s: s.select("*", F.lit(1).alias("one")), f"{EVENTS}, one int"),
+        (lambda s: s.selectExpr("value / 2 AS half", "USER"), "half double, user string"),
+        (
+            lambda s: s.withColumn("value", F.col("value") > 1),
+            EVENTS.replace("value long", "value boolean"),
+        ),
+        (lambda s: s.withColumn("n", F.expr("length(user)")), f"{EVENTS}, n int"),
+        (lambda s: s.drop("ts", "price", "nothing"), "user string, value long"),
+        (lambda s: s.where(F.col("value") > 1), EVENTS),
+        (lambda s: s.union(s.selectExpr("user AS u", "value", "price", "ts")), EVENTS),
+        (lambda s: s.mapInArrow(iter, "a long, b string"), "a long, b string"),
+        (lambda s: s.mapInPandas(iter, pa.schema([("a", pa.int8())])), "a tinyint"),
+        (lambda s: s.groupBy("user").count(), "user string, count long"),
+        (
+            lambda s: s.groupBy("user").sum("value", "price"),
+            "user string, `sum(value)` long, `sum(price)` double",
+        ),
+        (lambda s: s.groupBy("USER").avg("value"), "user string, `avg(value)` double"),
+        (lambda s: s.groupBy("user").min("ts"), "user string, `min(ts)` timestamp"),
+        (lambda s: s.groupBy("user").max("user"), "user string, `max(user)` string"),
+        (
+            lambda s: s.groupBy("user").agg({"value": "SUM", "*": "count"}),
+            "user string, `sum(value)` long, `count(1)` long",
+        ),
+        (
+            lambda s: s.groupBy("user").agg(F.sum(F.expr("value * 0.5")).alias("h")),
+            "user string, h decimal(32,1)",
+        ),
+        (lambda s: s.groupBy(F.col("value") % 10).count(), "`(value % 10)` long, count long"),
+        (lambda s: s.groupBy((F.col("value") % 10).alias("k")).count(), "k long, count long"),
+        (lambda s: s.groupBy("user").transformWithState(Counting(), "n long"), "n long"),
+    ],
+)
+def test_every_method_has_the_columns_and_types_that_spark_would_give(made, schema):
+    """D2."""
+    assert made(events()).schema.equals(schema_of(schema))
+
+
+def test_an_aggregation_is_described_by_its_keys_and_functions():
+    node = events().groupBy("user").agg(F.sum("value").alias("total"), F.count("*").alias("n")).node
+
+    assert isinstance(node, Keyed)
+    assert node.head.keys == ("user",)
+    assert node.head.aggregates == (
+        Aggregate(Function.SUM, "value", "total"),
+        Aggregate(Function.COUNT, "", "n"),
+    )
+
+
+def test_an_expression_is_computed_once_for_several_aggregations():
+    twice = F.col("value") * 2
+
+    node = events().groupBy("user").agg(F.min(twice), F.max(twice)).node
+
+    assert node.head.input.names == ["user", "value", "price", "ts", "(value * 2)"]
+
+
+@pytest.mark.parametrize(
+    ("method", "rows_as"),
+    [("transformWithState", RowsAs.ROWS), ("transformWithStateInPandas", RowsAs.PANDAS)],
+)
+def test_a_stateful_processor_is_taken_as_it_is(method, rows_as):
+    """D1."""
+    processor = Counting()
+    grouped = events().withWatermark("ts", "1 minute").groupBy("user")
+
+    node = getattr(grouped, method)(processor, "n long", "append", "eventtime").node
+
+    assert node.head == ProcessorHead(
+        ("user",), processor, rows_as, schema_of(EVENTS), schema_of("n long"), "EventTime"
+    )
+
+
+def test_repartition_takes_a_number_or_columns_or_both():
+    def asked(*arguments):
+        node = events().repartition(*arguments).node
+        assert isinstance(node, Exchange)
+        return node.kind, node.keys, node.parallelism
+
+    assert asked(4) == (EdgeKind.REBALANCE, (), 4)
+    assert asked("user") == (EdgeKind.HASH, ("user",), 0)
+    assert asked(4, "user", "value") == (EdgeKind.HASH, ("user", "value"), 4)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        (lambda s: s.filter("valu > 3"), "there is no column 'valu'; did you mean 'value'?"),
+        (lambda s: s.filter("value"), "not a boolean; compare it"),
+        (lambda s: s.select("vlaue"), "there is no column 'vlaue'; did you mean 'value'?"),
+        (lambda s: s.select("user", "user"), "two columns are called 'user'"),
+        (lambda s: s.select(), "a stream without columns carries nothing"),
+        (lambda s: s.drop("user", "value", "price", "ts"), "a stream without columns"),
+        (lambda s: s.withColumn("x", "value"), "a column is needed, not a str; use F.expr"),
+        (lambda s: s.union(s.drop("ts")), "union: 4 columns do not fit 3"),
+        (
+            lambda s: s.union(s.select("user", "price", "value", "ts")),
+            "column 'value' is a bigint here and a double there; cast",
+        ),
+        (lambda s: s.mapInArrow(iter, "a lnog"), "did you mean 'long'?"),
+        (lambda s: s.groupBy(), "groupBy() without columns"),
+        (lambda s: s.groupBy(F.expr("value % 2").alias("user")), "cannot be called 'user'"),
+        (lambda s: s.groupBy("usr"), "there is no column 'usr'"),
+        (
+            lambda s: s.selectExpr("value").mapInArrow(iter, "l array<int>").groupBy("l"),
+            "cannot be a key",
+        ),
+        (lambda s: s.groupBy("user").agg(), "agg() computes nothing"),
+        (lambda s: s.groupBy("user").agg({"value": "median"}), "there is no aggregation 'median'"),
+        (lambda s: s.groupBy("user").sum("user"), "sum(user): a string is no number; cast it"),
+        (
+            lambda s: s.groupBy("user").agg(F.sum("value").alias("user")),
+            "two columns are called 'user'",
+        ),
+        (lambda s: s.mapInArrow(iter, "k int, l array<int>").groupBy("k").max("l"), "has no order"),
+        (
+            lambda s: s.groupBy("user").transformWithState(Counting, "n long"),
+            "a class; make an object",
+        ),
+        (lambda s: s.groupBy("user").transformWithState(3, "n long"), "3 is no StatefulProcessor"),
+        (
+            lambda s: s.groupBy("user").transformWithState(Counting(), "n long", initialState=s),
+            "initialState is not supported yet",
+        ),
+        (
+            lambda s: s.groupBy("user").transformWithState(Counting(), "n long", "Complete"),
+            "output mode 'Complete' is not supported; use one of Append, Update",
+        ),
+        (
+            lambda s: s.groupBy("user").transformWithState(Counting(), "n long", timeMode="Lunch"),
+            "time mode 'Lunch' is not supported",
+        ),
+        (
+            lambda s: s.groupBy("user").transformWithState(
+                Counting(), "n long", timeMode="EventTime"
+            ),
+            "EventTime needs a watermark",
+        ),
+        (lambda s: s.withWatermark("at", "1 s"), "withWatermark: there is no column 'at'"),
+        (lambda s: s.withWatermark("value", "1 s"), "a bigint tells no time"),
+        (lambda s: s.withWatermark("ts", "soon"), "this is not a duration"),
+        (
+            lambda s: s.withWatermark("ts", "1 s").withWatermark("ts", "2 s"),
+            "call withWatermark once",
+        ),
+        (
+            lambda s: s.withColumn("ts", F.expr("coalesce(ts, ts)")).withWatermark("ts", "1 s"),
+            "project(ts) computes that column; call withWatermark right after load()",
+        ),
+        (lambda s: s.union(s).withWatermark("ts", "1 s"), "each have their own time"),
+        (lambda s: s.repartition(2).withWatermark("ts", "1 s"), "have been redistributed"),
+        (lambda s: s.groupBy("user").max("ts").withWatermark("max(ts)", "1 s"), "stands between"),
+        (lambda s: s.repartition(0), "repartition(0): the number must be between 1 and 32768"),
+        (
+            lambda s: s.repartition(2, "usr"),
+            "repartition: there is no column 'usr'; did you mean 'user'?",
+        ),
+        (lambda s: s.setParallelism(0), "setParallelism(0)"),
+        (lambda s: s.setMaxParallelism(40_000), "setMaxParallelism(40000)"),
+        (lambda s: s.uid("a b"), "uid 'a b'"),
+        (lambda s: s.union(s).uid("both"), "uid: a union or a redistribution is no operator"),
+        (lambda s: s.rescale().setParallelism(2), "say it of what comes next"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_the_method_that_would_make_it(wrong, complaint):
+    """U3: the thing, the reason, the remedy."""
+    with pytest.raises(JobRejected) as rejected:
+        wrong(events())
+    assert complaint in str(rejected.value)

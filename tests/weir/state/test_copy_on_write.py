@@ -1,0 +1,106 @@
+"""What was frozen stays as it was while the arrays go on changing."""
+
+from concurrent.futures import CancelledError
+from threading import Thread
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weir.state.copy_on_write import CHUNK, CopyOnWrite
+
+SLOTS = 5 * CHUNK
+
+
+def arrays_of(size):
+    columns = CopyOnWrite([np.int64(0), np.float64(1.5)])
+    columns.reserve(size)
+    return columns
+
+
+def write(columns, slots, value):
+    slots = np.asarray(slots, np.int64)
+    columns.before_write(slots)
+    for array in columns.arrays:
+        array[slots] = value
+
+
+def test_fresh_slots_begin_with_their_columns_value():
+    whole, real = arrays_of(10_000).arrays
+
+    assert (whole == 0).all()
+    assert (real == 1.5).all()
+    assert len(whole) == len(real) >= 10_000
+
+
+def test_a_frozen_version_does_not_see_later_writes():
+    """S3: copy-on-write."""
+    columns = arrays_of(SLOTS)
+    write(columns, range(SLOTS), 1)
+    frozen = columns.freeze(SLOTS)
+
+    write(columns, [3, SLOTS - 1], 2)
+
+    assert [array.tolist() for array in frozen.read()] == [[1] * SLOTS, [1.0] * SLOTS]
+    assert columns.arrays[0][3] == 2
+
+
+steps = st.lists(
+    st.tuples(st.sampled_from(["write", "freeze", "read", "release", "grow"]), st.integers(0, 99)),
+    max_size=40,
+)
+
+
+@given(steps)
+def test_every_frozen_version_is_the_moment_it_was_taken(history):
+    """S3: whatever is written, grown, read or released in between, with any number alive."""
+    columns, alive, size = arrays_of(SLOTS), [], SLOTS
+    for count, (step, number) in enumerate(history):
+        if step == "write":
+            write(columns, [number % size, number * 7 % size], count)
+        elif step == "freeze":
+            alive.append((columns.freeze(size), columns.arrays[0][:size].copy()))
+        elif step == "grow":
+            size += 1000
+            columns.reserve(size)
+        elif alive:
+            frozen, expected = alive.pop(number % len(alive))
+            if step == "read":
+                np.testing.assert_array_equal(frozen.read()[0], expected)
+            frozen.release()
+    for frozen, expected in alive:
+        np.testing.assert_array_equal(frozen.read()[0], expected)
+
+
+def test_a_reader_beside_the_writer_sees_one_moment():
+    """S3: processing goes on while the old version is written."""
+    slots = np.arange(400_000)
+    columns = arrays_of(len(slots))
+    rng = np.random.default_rng(3)
+    for number in range(1, 6):
+        write(columns, slots, number)
+        frozen, found = columns.freeze(len(slots)), []
+        reader = Thread(target=lambda f=frozen, into=found: into.extend(f.read()))
+        reader.start()
+        while reader.is_alive():
+            write(columns, rng.integers(0, len(slots), 5_000), -1)
+        reader.join()
+
+        assert all((array == number).all() for array in found)
+        assert len(found) == 2
+
+
+def test_a_version_that_was_read_or_released_is_kept_for_no_longer():
+    """S3: old versions are freed."""
+    columns = arrays_of(SLOTS)
+    read, released = columns.freeze(SLOTS), columns.freeze(SLOTS)
+    read.read()
+    released.release()
+
+    write(columns, range(SLOTS), 9)
+
+    with pytest.raises(CancelledError):
+        released.read()
+    with pytest.raises(AssertionError, match="once"):
+        read.read()

@@ -1,0 +1,160 @@
+"""A bucket behind a wrong key, a dead server, a mute one; and races that answers get lost in."""
+
+import socket
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from weir.errors import JobRejected, Unavailable
+from weir.storage import s3
+from weir.storage.objects import InDoubt, NotFound, NotStored, store_for
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr(s3, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(s3, "PAUSES_S", (0.0,))
+    monkeypatch.setattr(s3, "TIMEOUTS", {"connect_timeout": 1, "read_timeout": 1})
+
+
+def store_at(server, **changes):
+    return store_for("s3://", {**server.options(), **changes})
+
+
+def test_a_missing_bucket_is_named_with_the_remedy(s3_store):
+    """C18: the user must create it."""
+    for act in (
+        lambda: s3_store.write("s3://no-such-bucket/a", b"x"),
+        lambda: s3_store.create_exclusive("s3://no-such-bucket/a", b"x"),
+        lambda: s3_store.read("s3://no-such-bucket/a"),
+        lambda: s3_store.list("s3://no-such-bucket/jobs"),
+    ):
+        with pytest.raises(JobRejected, match="there is no bucket 'no-such-bucket'") as caught:
+            act()
+        assert "AWS_ENDPOINT_URL" in str(caught.value)
+
+
+@pytest.mark.parametrize("wrong", [{"key": "nobody"}, {"secret": "guessed"}])
+def test_a_wrong_key_is_refused_and_no_secret_is_shown(s3_server, in_s3, wrong):
+    """C18, X3: named, with the remedy, without what was sent."""
+    store = store_at(s3_server, **wrong)
+
+    with pytest.raises(JobRejected, match=r"check the keys .* bucket 'weir-test'") as caught:
+        store.write(in_s3.url("a"), b"x")
+    assert s3_server.admin.secret not in str(caught.value)
+    assert "guessed" not in str(caught.value)
+
+
+def test_a_user_who_may_only_read_is_told_so(s3_server, in_s3):
+    """C18: permission is the user's to give."""
+    guest = store_for("s3://", s3_server.options(s3_server.guest))
+    in_s3.store.write(in_s3.url("a"), b"x")
+
+    assert guest.read(in_s3.url("a")) == b"x"
+    for act in (
+        lambda: guest.create_exclusive(in_s3.url("log/0"), b"x"),
+        lambda: guest.delete([in_s3.url("a")]),
+    ):
+        with pytest.raises(JobRejected, match="does not let us in: Access Denied"):
+            act()
+
+
+def test_keys_come_from_the_environment(s3_server, in_s3, monkeypatch):
+    """X3: secrets come from the environment."""
+    for name, value in s3_server.environment().items():
+        monkeypatch.setenv(name, value)
+
+    store_for(in_s3.directory).write(in_s3.url("a"), b"x")
+
+    assert in_s3.store.read(in_s3.url("a")) == b"x"
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_server_that_cannot_be_reached_stored_nothing(s3_server, in_s3):
+    """C18: surely not there."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    store = store_at(s3_server, endpoint_url=f"http://127.0.0.1:{port}")
+
+    with pytest.raises(NotStored, match="did not take the request: Could not connect"):
+        store.create_exclusive(in_s3.url("log/0"), b"x")
+    with pytest.raises(Unavailable) as caught:
+        store.read(in_s3.url("log/0"))
+    assert type(caught.value) is Unavailable
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_server_that_does_not_answer_leaves_a_doubt(s3_server, in_s3):
+    """C18: timeouts: nobody knows."""
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        port = mute.getsockname()[1]
+        store = store_at(s3_server, endpoint_url=f"http://127.0.0.1:{port}")
+
+        with pytest.raises(InDoubt, match="did not answer: it took too long"):
+            store.write(in_s3.url("a"), b"x")
+        with pytest.raises(InDoubt):
+            store.create_exclusive(in_s3.url("log/0"), b"x")
+        with pytest.raises(Unavailable, match="did not answer"):
+            store.exists(in_s3.url("a"))
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_connection_that_breaks_leaves_a_doubt(s3_server, in_s3):
+    """C18: lost connections: nobody knows."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
+
+        def hang_up():
+            for _ in range(2):
+                connection, _ = listener.accept()
+                connection.recv(1)
+                connection.close()
+
+        hanging_up = pool.submit(hang_up)
+        store = store_at(s3_server, endpoint_url=f"http://127.0.0.1:{listener.getsockname()[1]}")
+
+        with pytest.raises(InDoubt, match="did not answer"):
+            store.create_exclusive(in_s3.url("log/0"), b"x")
+        hanging_up.result()
+
+
+def test_of_stores_that_race_exactly_one_creates_each_entry(s3_server, in_s3):
+    """C17: each driver has connections of its own."""
+    stores = [store_at(s3_server) for _ in range(8)]
+
+    def race(n):
+        mine = f"driver {n}".encode()
+        return [k for k in range(10) if stores[n].create_exclusive(in_s3.url(f"log/{k}"), mine)]
+
+    with ThreadPoolExecutor(len(stores)) as pool:
+        won = list(pool.map(race, range(len(stores))))
+
+    assert sorted(k for wins in won for k in wins) == list(range(10))
+
+
+def test_a_large_object_is_written_in_parts_and_read_whole(in_s3):
+    """S7: state files are large."""
+    data = bytes(range(256)) * (60 << 12)
+
+    in_s3.store.write(in_s3.url("large"), memoryview(data))
+
+    assert in_s3.store.size(in_s3.url("large")) == len(data)
+    assert in_s3.store.read(in_s3.url("large")) == data
+
+
+def test_the_older_spelling_of_the_scheme_is_kept(in_s3):
+    """S7: s3a:// is what Spark's users write."""
+    directory = in_s3.directory.replace("s3://", "s3a://")
+    in_s3.store.write(f"{directory}/a", b"x")
+
+    assert in_s3.store.list(directory) == (f"{directory}/a",)
+
+
+def test_a_bucket_name_that_cannot_be_is_refused(s3_store):
+    """C18: a typing error is the user's to correct."""
+    with pytest.raises(JobRejected, match="check the URL"):
+        s3_store.write("s3://Not A Bucket/a", b"x")
+
+
+def test_an_object_that_is_gone_is_not_found(in_s3):
+    with pytest.raises(NotFound):
+        in_s3.store.read(in_s3.url("gone"))
