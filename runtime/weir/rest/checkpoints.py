@@ -39,8 +39,10 @@ class Share(Body):
 
     status: CheckpointStatus
     latest_ack_timestamp: int | None
+    checkpointed_size: int
+    """Bytes that were written for it."""
     state_size: int
-    """Bytes of all the state that it holds."""
+    """Bytes of all the state that it holds, older files included."""
     end_to_end_duration: int
     """From the trigger to the last ack."""
     num_subtasks: int
@@ -86,6 +88,7 @@ class SubtaskPart(Body):
     index: int
     ack_timestamp: int
     end_to_end_duration: int
+    checkpointed_size: int
     state_size: int
     checkpoint: Phases
     alignment: Alignment
@@ -109,6 +112,7 @@ class AlignmentSpread(Body):
 class TaskSummary(Body):
     """What an operator's acknowledged subtasks have in common."""
 
+    checkpointed_size: Spread
     state_size: Spread
     end_to_end_duration: Spread
     checkpoint_duration: PhaseSpreads
@@ -138,6 +142,7 @@ class Counts(Body):
 class Summary(Body):
     """Of the completed checkpoints in the history."""
 
+    checkpointed_size: Spread
     state_size: Spread
     end_to_end_duration: Spread
 

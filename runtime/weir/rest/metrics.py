@@ -83,7 +83,7 @@ def _newest(checkpoints: CheckpointStatistics) -> tuple[Figure, ...]:
         ("lastCompletedCheckpointId", "Of the newest completed one.", newest.id),
         ("lastCheckpointDuration", "Trigger to last ack, ms.", newest.end_to_end_duration),
         ("lastCheckpointFullSize", "Bytes of all state in it.", newest.state_size),
-        ("lastCheckpointSize", "Bytes of all state in it.", newest.state_size),
+        ("lastCheckpointSize", "Bytes written for it.", newest.checkpointed_size),
         ("lastCheckpointCompletedTimestamp", "Its last ack, ms.", newest.latest_ack_timestamp),
     )
 

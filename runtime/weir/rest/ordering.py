@@ -95,7 +95,7 @@ class Clerk:
         until = time.monotonic() + self._wait
         state = self._view.request(request)
         while _is_open(state) and time.monotonic() < until and not self._app.state.is_closing:
-            await asyncio.sleep(LOOK_SECONDS)  # noqa: ASYNC110 - the driver knows no event loop
+            await asyncio.sleep(LOOK_SECONDS)
             state = self._view.request(request)
         return state
 
@@ -109,9 +109,7 @@ ACCEPTED = HTTPStatus.ACCEPTED
 ONLY_BEARER = [Depends(bears_token)]
 
 
-@router.post(
-    "/checkpoints", status_code=ACCEPTED, dependencies=ONLY_BEARER, responses=REFUSED
-)
+@router.post("/checkpoints", status_code=ACCEPTED, dependencies=ONLY_BEARER, responses=REFUSED)
 async def take_checkpoint(clerk: Taken) -> RequestState:
     return await clerk.take(TakeCheckpoint())
 

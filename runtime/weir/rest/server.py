@@ -16,16 +16,18 @@ log = logging.getLogger("weir.rest")
 FAREWELL_SECONDS = 3
 BACKLOG = 128
 
+LOCAL = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, never bound
+"""How one reaches, from here, a server that listens everywhere."""
+
 
 class RestServer:
     """One job's API. Port 0 takes any that is free; ``url`` tells which."""
 
-    def __init__(
-        self, view: JobView, token: str, host: str = "127.0.0.1", port: int = 0
-    ) -> None:
+    def __init__(self, view: JobView, token: str, host: str = "127.0.0.1", port: int = 0) -> None:
         self._app = create_app(view, token)
         self._socket = _listening(host, port)
-        self._host = host
+        bound: tuple[str, int] = self._socket.getsockname()[:2]
+        self.host, self.port = bound
         config = uvicorn.Config(
             self._app,
             http="h11",
@@ -45,9 +47,41 @@ class RestServer:
 
     @property
     def url(self) -> str:
-        return f"http://{_in_url(self._host)}:{self.port}"
+        """As a client on this machine writes it."""
+        host = LOCAL.get(self.host, self.host)
+        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
 
-    @property
-    def port(self) -> int:
-        port: int = self._bound[1]
-        return port
+    def start(self) -> None:
+        """Connections are taken from now on, whether or not the thread is up yet."""
+        self._thread.start()
+        log.info("The job's API listens at %s.", self.url)
+
+    def close(self) -> None:
+        """Answer what was asked, then stop. Whoever waits for a request is told how it stands."""
+        self._app.state.is_closing = True
+        self._server.should_exit = True
+        if self._thread.is_alive():
+            self._thread.join()
+        self._socket.close()
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as problem:
+        raise JobRejected(_why_not(host, port, problem)) from problem
+
+
+def _why_not(host: str, port: int, problem: OSError) -> str:
+    match problem.errno:
+        case errno.EADDRINUSE:
+            cause = "another process listens there"
+            remedy = "choose another port, use port 0 for any free one, or end that process"
+        case errno.EACCES:
+            cause = "this user may not listen there"
+            remedy = "choose a port above 1023, or use port 0 for any free one"
+        case _:
+            cause = problem.strerror or str(problem)
+            remedy = "choose an address of this machine, such as 127.0.0.1"
+    return f"port {port} of {host} cannot serve the job's API: {cause}. Remedy: {remedy}."

@@ -93,6 +93,7 @@ class Hosted:
     pace: Pace = field(default_factory=Pace)
     counts: Counts = field(default_factory=Counts)
     has_unflushed: bool = False
+    has_failed: bool = False
 
     @property
     def subtask(self) -> SubtaskId:

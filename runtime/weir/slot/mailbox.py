@@ -346,7 +346,10 @@ class Mailbox:
             self._deliver(hosted.subtask, hosted.attempt, mail.message)
 
     def failed(self, hosted: Hosted, cause: FailureCause, words: str) -> None:
-        """Tell the driver; what becomes of the subtask is its decision."""
+        """Tell the driver, once; what becomes of the subtask is its decision."""
+        if hosted.has_failed:
+            return
+        hosted.has_failed = True
         if hosted.is_ready:
             self._turns.remove(hosted.subtask)
             hosted.is_ready = False

@@ -10,6 +10,7 @@ Spark. This module puts the parts together and decides nothing.
 import logging
 import os
 import secrets
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -72,6 +73,7 @@ class Builder:
 
 
 def _spark(name: str, config: JobConfig, given: Mapping[str, str]) -> SparkSession:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     slots = config.parallelism + config.standby_slots
     builder = SparkSession.builder.appName(name)
     for key, value in spark_settings(slots, Path(weir.__file__).parent.parent, given).items():

@@ -18,6 +18,7 @@ FOR_SLOTS = {
     "spark.excludeOnFailure.enabled": "false",
     "spark.scheduler.mode": "FAIR",
     "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }

@@ -171,7 +171,7 @@ def _explained(url: str, problem: Exception) -> WeirError:
     """What it means; what the server said is quoted, what we sent never is."""
     bucket = _name(url).partition("/")[0]
     said = " ".join(str(problem).split())
-    if isinstance(problem, PermissionError | _NO_KEYS):
+    if isinstance(problem, (PermissionError, *_NO_KEYS)):
         return JobRejected(
             f"{url}: the storage does not let us in: {said}; check the keys in AWS_ACCESS_KEY_ID "
             f"and AWS_SECRET_ACCESS_KEY, and what they may do in bucket {bucket!r}"
@@ -183,7 +183,7 @@ def _explained(url: str, problem: Exception) -> WeirError:
         )
     if isinstance(problem, FileNotFoundError):
         return NotFound(url)
-    if isinstance(problem, boto.ParamValidationError | ValueError):
+    if isinstance(problem, (boto.ParamValidationError, ValueError)):
         return JobRejected(f"{url}: this cannot be asked of S3: {said}; check the URL")
     return _undone(url, problem, said)
 

@@ -451,5 +451,5 @@ _VOCABULARIES = (
 for _module in _VOCABULARIES:
     register(*_values_of(_module))
 register(attempt.FailureCause, *get_args(attempt.AttemptEvent), *get_args(attempt.AttemptAction))
-register(job.SplitWanted, job.Launch)
+register(job.SplitWanted, job.SplitsFound, job.Launch)
 register(rescale.Inheritance, rescale.ListShare, rescale.InFlightShare)

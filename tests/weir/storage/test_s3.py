@@ -1,7 +1,11 @@
 """A bucket behind a wrong key, a dead server, a mute one; and races that answers get lost in."""
 
+import os
 import socket
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from textwrap import dedent
 
 import pytest
 
@@ -11,9 +15,13 @@ from weir.storage.objects import InDoubt, NotFound, NotStored, store_for
 
 
 @pytest.fixture
-def impatient(monkeypatch):
-    monkeypatch.setattr(s3, "PATIENCE_S", 0.2)
+def hasty(monkeypatch):
     monkeypatch.setattr(s3, "PAUSES_S", (0.0,))
+
+
+@pytest.fixture
+def impatient(hasty, monkeypatch):  # noqa: ARG001  # it pauses no longer either
+    monkeypatch.setattr(s3, "PATIENCE_S", 0.2)
     monkeypatch.setattr(s3, "TIMEOUTS", {"connect_timeout": 1, "read_timeout": 1})
 
 
@@ -69,7 +77,33 @@ def test_keys_come_from_the_environment(s3_server, in_s3, monkeypatch):
     assert in_s3.store.read(in_s3.url("a")) == b"x"
 
 
-@pytest.mark.usefixtures("impatient")
+FORKING = dedent(
+    """
+    import os, sys
+    from weir.storage.objects import store_for
+
+    url = sys.argv[1]
+    store_for(url).write(f"{url}/parent", b"parent")
+    child = os.fork()
+    if not child:
+        store_for(url).write(f"{url}/child", store_for(url).read(f"{url}/parent"))
+        os._exit(0)
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    """
+)
+
+
+def test_a_forked_process_makes_a_store_of_its_own(s3_server, in_s3):
+    """S7: slots are forked from a process that may have used storage already."""
+    environment = {**os.environ, **s3_server.environment()}
+    command = [sys.executable, "-c", FORKING, in_s3.directory]
+
+    subprocess.run(command, env=environment, check=True, timeout=30)
+
+    assert in_s3.store.read(in_s3.url("child")) == b"parent"
+
+
+@pytest.mark.usefixtures("hasty")
 def test_a_server_that_cannot_be_reached_stored_nothing(s3_server, in_s3):
     """C18: surely not there."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -98,7 +132,7 @@ def test_a_server_that_does_not_answer_leaves_a_doubt(s3_server, in_s3):
             store.exists(in_s3.url("a"))
 
 
-@pytest.mark.usefixtures("impatient")
+@pytest.mark.usefixtures("hasty")
 def test_a_connection_that_breaks_leaves_a_doubt(s3_server, in_s3):
     """C18: lost connections: nobody knows."""
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:

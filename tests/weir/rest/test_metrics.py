@@ -1,0 +1,72 @@
+"""What Prometheus reads of a job."""
+
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+
+from shown_job import ShownJob, served
+
+JOB_NAMES = {
+    "lastCheckpointDuration",
+    "lastCheckpointSize",
+    "lastCheckpointFullSize",
+    "lastCompletedCheckpointId",
+    "lastCheckpointExternalPath",
+    "lastCheckpointRestoreTimestamp",
+    "lastCheckpointCompletedTimestamp",
+    "numberOfInProgressCheckpoints",
+    "numberOfCompletedCheckpoints",
+    "numberOfFailedCheckpoints",
+    "totalNumberOfCheckpoints",
+    "numRestarts",
+}
+TASK_NAMES = {
+    "numRecordsIn",
+    "numRecordsOut",
+    "busyTimeMs",
+    "isBackPressured",
+    "currentOutputWatermark",
+}
+
+
+def scraped(job):
+    with served(job) as server:
+        text = httpx.get(f"{server.url}/metrics").text
+    return {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_the_names_are_those_of_flink():
+    """U1: a dashboard made for Flink needs another prefix and nothing else."""
+    names = {sample[0] for sample in scraped(ShownJob())}
+
+    assert {f"weir_job_{name}" for name in JOB_NAMES} <= names
+    assert {f"weir_task_{name}" for name in TASK_NAMES} <= names
+
+
+def test_every_sample_names_its_job():
+    """U1: many drivers are scraped into one database."""
+    assert all(("job", "orders") in labels for _, *labels in scraped(ShownJob()))
+
+
+def test_the_figures_are_those_of_the_newest_completed_checkpoint():
+    """U1: id, duration and path agree with each other."""
+    samples = scraped(ShownJob())
+    job = ("job", "orders")
+
+    assert samples["weir_job_lastCompletedCheckpointId", job] == 7
+    assert samples["weir_job_lastCheckpointDuration", job] == 250
+    path = ("path", "file:///data/orders/chk-7")
+    assert samples["weir_job_lastCheckpointExternalPath", job, path] == 1
+
+
+def test_a_figure_that_does_not_exist_yet_is_absent():
+    """U1: no invented zeros before the first checkpoint, nor for a subtask without event time."""
+    samples = scraped(ShownJob(history=()))
+    names = [sample[0] for sample in samples]
+
+    assert "weir_job_lastCheckpointDuration" not in names
+    assert names.count("weir_task_currentOutputWatermark") == 2
+    assert names.count("weir_task_numRecordsIn") == 4

@@ -1,0 +1,83 @@
+"""How the API is served: beside everything else, and never in its way."""
+
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+
+from shown_job import TOKEN, ShownJob, completed, served
+from weir.errors import JobRejected
+from weir.rest.server import RestServer
+
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+
+
+def test_a_taken_port_is_refused_by_number_with_a_remedy():
+    """U3: thing, cause, remedy."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(JobRejected, match=rf"port {port} .* another process .* port 0"):
+            RestServer(ShownJob(), TOKEN, "127.0.0.1", port)
+
+
+def test_an_address_of_another_machine_is_refused_by_name():
+    """U3: thing, cause, remedy."""
+    with pytest.raises(JobRejected, match=r"192\.0\.2\.1 .* address of this machine"):
+        RestServer(ShownJob(), TOKEN, "192.0.2.1")
+
+
+def test_a_closed_server_gives_its_port_back():
+    """U2: the same port serves the job's next run."""
+    with served(ShownJob()) as first:
+        assert httpx.get(f"{first.url}/healthz").status_code == 200
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"{first.url}/healthz")
+    again = RestServer(ShownJob(), TOKEN, port=first.port)
+    again.close()
+
+
+def test_clients_that_wait_hold_up_nobody():
+    """U1: a hundred open questions, and a page is still answered."""
+    job = ShownJob()
+    with served(job) as server, ThreadPoolExecutor(100) as clients:
+        waiting = [
+            clients.submit(
+                httpx.post, f"{server.url}/v1/job/savepoints?wait=60", headers=BEARER, timeout=90
+            )
+            for _ in range(100)
+        ]
+        assert job.ordered.wait(20)
+        assert httpx.get(f"{server.url}/v1/job").status_code == 200
+        job.outcome = completed("s3://b/savepoint-8")
+        assert {answer.result().json()["status"] for answer in waiting} == {"COMPLETED"}
+
+
+def test_whoever_waits_is_told_how_it_stands_when_the_server_ends():
+    """R6: the outcome of a stop reaches the client although the job ends with it."""
+    job = ShownJob()
+    answers = []
+
+    def ask(url):
+        answers.append(httpx.post(f"{url}/v1/job/stop?wait=60", headers=BEARER, timeout=90))
+
+    with served(job) as server:
+        client = threading.Thread(target=ask, args=(server.url,))
+        client.start()
+        assert job.ordered.wait(20)
+        job.outcome = completed("s3://b/savepoint-8")
+    client.join()
+
+    assert answers[0].json()["location"] == "s3://b/savepoint-8"
+
+
+def test_a_page_that_breaks_is_a_problem_and_the_server_goes_on():
+    """U3: not even our own mistakes are answered with a bare error."""
+    job = ShownJob()
+    with served(job) as server:
+        job.history = None
+        broken = httpx.get(f"{server.url}/v1/job/checkpoints")
+        assert broken.status_code == 500
+        assert "not affected" in broken.json()["remedy"]
+        assert httpx.get(f"{server.url}/v1/job").status_code == 200

@@ -1,0 +1,82 @@
+"""State comes back as it was put away, or not at all."""
+
+import pyarrow as pa
+import pytest
+
+from weir.core.snapshots import StateFile
+from weir.storage.state_files import INLINE_BYTES, DamagedState, fetch, put, small
+
+STATE = bytes(range(256)) * 200
+
+
+@pytest.mark.parametrize("kind", [bytes, memoryview, pa.py_buffer])
+def test_state_is_fetched_as_it_was_put(place, kind):
+    """S7, C18: with a checksum in its handle."""
+    file = put(place.store, place.url("chk-1/sum-0"), kind(STATE), shared=True)
+
+    assert file == StateFile(place.url("chk-1/sum-0"), len(STATE), True, file.checksum)  # noqa: FBT003
+    assert len(file.checksum) == 16
+    assert fetch(place.store, file) == pa.py_buffer(STATE)
+
+
+def test_small_state_travels_in_its_handle(in_memory):
+    """S7: small state is inline in the manifest."""
+    file = small(pa.py_buffer(bytes(INLINE_BYTES)))
+
+    assert file is not None
+    assert (file.path, file.bytes) == ("", INLINE_BYTES)
+    assert fetch(in_memory.store, file) == pa.py_buffer(bytes(INLINE_BYTES))
+    assert in_memory.store.list("memory:/") == ()
+
+
+def test_larger_state_does_not():
+    """S7: at most 20 KiB, or what was configured."""
+    assert small(bytes(INLINE_BYTES + 1)) is None
+    assert small(b"abc", threshold=2) is None
+
+
+def test_the_handle_of_nothing_is_inline(in_memory):
+    file = small(b"")
+
+    assert file is not None
+    assert fetch(in_memory.store, file) == pa.py_buffer(b"")
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (STATE[:-1], "it has 51199 bytes, and 51200 were written"),
+        (STATE[:-1] + b"?", "its bytes are not those that were written"),
+    ],
+)
+def test_a_changed_file_is_refused_by_name(place, content, why):
+    """C18: verified on restore."""
+    file = put(place.store, place.url("sum-0"), STATE)
+    place.store.write(file.path, content)
+
+    with pytest.raises(DamagedState, match=f"sum-0 cannot be restored from: {why}; bring the file"):
+        fetch(place.store, file)
+
+
+def test_a_lost_file_is_refused_by_name(place):
+    """C18: and the remedy is said."""
+    file = put(place.store, place.url("sum-0"), STATE)
+    place.store.delete([file.path])
+
+    with pytest.raises(DamagedState, match=r"sum-0 .* it does not exist; .* older checkpoint"):
+        fetch(place.store, file)
+
+
+def test_changed_inline_state_is_refused():
+    """C18: a checksum for each piece, wherever it is."""
+    file = small(b"abc")
+
+    with pytest.raises(DamagedState, match="inline state cannot be restored from"):
+        fetch(None, file._replace(content=b"abd"))
+
+
+def test_a_file_of_a_release_without_checksums_is_judged_by_its_length(place):
+    """S8: still readable."""
+    file = put(place.store, place.url("a"), STATE)._replace(checksum="")
+
+    assert fetch(place.store, file).size == len(STATE)
