@@ -1,4 +1,4 @@
-"""What every body of the API has in common."""
+"""What every body of the API has in common, and the body of every refusal."""
 
 from pydantic import BaseModel, ConfigDict
 
@@ -14,3 +14,12 @@ class Body(BaseModel):
         serialize_by_alias=True,
         use_attribute_docstrings=True,
     )
+
+
+class Problem(Body):
+    """A refusal: what is wrong, why, and what to do about it."""
+
+    title: str
+    status: int
+    cause: str
+    remedy: str

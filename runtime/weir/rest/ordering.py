@@ -9,12 +9,13 @@ import time
 from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request
+from fastapi import APIRouter, Depends, Header, Path, Query, Request
+from fastapi import Body as Sent
 from pydantic import ConfigDict, Field
 
 from weir.api.storage_url import DurableUrl
-from weir.rest import body
 from weir.rest.access import bears_token
+from weir.rest.body import Body, Problem
 from weir.rest.orders import (
     Cancel,
     Order,
@@ -25,7 +26,7 @@ from weir.rest.orders import (
     TakeSavepoint,
 )
 from weir.rest.pages import MISSING, View
-from weir.rest.problems import Problem, refuse
+from weir.rest.problems import refuse
 
 NAME = r"^[A-Za-z0-9._:-]+$"
 LONGEST_NAME = 128
@@ -38,7 +39,7 @@ REFUSED: dict[int | str, dict[str, object]] = {401: {"model": Problem}, 409: {"m
 router = APIRouter(prefix="/job", tags=["orders"])
 
 
-class SavepointOrder(body.Body):
+class SavepointOrder(Body):
     """Where a savepoint goes."""
 
     model_config = ConfigDict(extra="forbid")
@@ -116,14 +117,14 @@ async def take_checkpoint(clerk: Taken) -> RequestState:
 
 @router.post("/savepoints", status_code=ACCEPTED, dependencies=ONLY_BEARER, responses=REFUSED)
 async def take_savepoint(
-    clerk: Taken, order: Annotated[SavepointOrder, Body(default_factory=SavepointOrder)]
+    clerk: Taken, order: Annotated[SavepointOrder, Sent(default_factory=SavepointOrder)]
 ) -> RequestState:
     return await clerk.take(TakeSavepoint(order.target_directory or ""))
 
 
 @router.post("/stop", status_code=ACCEPTED, dependencies=ONLY_BEARER, responses=REFUSED)
 async def stop(
-    clerk: Taken, order: Annotated[StopOrder, Body(default_factory=StopOrder)]
+    clerk: Taken, order: Annotated[StopOrder, Sent(default_factory=StopOrder)]
 ) -> RequestState:
     return await clerk.take(Stop(order.target_directory or "", order.drain))
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Request
 
+from weir.rest.body import Problem
 from weir.rest.checkpoints import (
     CheckpointDetails,
     CheckpointingSettings,
@@ -12,7 +13,7 @@ from weir.rest.checkpoints import (
     TaskDetails,
 )
 from weir.rest.job import Graph, Overview
-from weir.rest.problems import Problem, Refusal, refuse
+from weir.rest.problems import Refusal, refuse
 from weir.rest.view import JobView
 
 MISSING: dict[int | str, dict[str, object]] = {404: {"model": Problem}}

@@ -13,19 +13,10 @@ from starlette.exceptions import HTTPException
 
 from weir.api.refusal import Unfit
 from weir.errors import JobRejected, Unavailable
-from weir.rest.body import Body
+from weir.rest.body import Problem
 
 MEDIA_TYPE = "application/problem+json"
 SEE_DESCRIPTION = "GET /v1/openapi.json describes every path and body"
-
-
-class Problem(Body):
-    """A refusal."""
-
-    title: str
-    status: int
-    cause: str
-    remedy: str
 
 
 class Refusal(Exception):

@@ -17,15 +17,16 @@ from pathlib import Path
 from uuid import uuid4
 
 from pyspark import cloudpickle
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import weir
 from weir.api.config import JobConfig, load_config
 from weir.connectors.formats import built_in
 from weir.dataflow.formats import Formats
 from weir.dataflow.graph import GraphDefaults, build
-from weir.dataflow.logical import WrittenStream
+from weir.dataflow.logical import Read, WrittenStream
 from weir.dataflow.reader import StreamReader
+from weir.dataflow.stream import Stream
 from weir.dataflow.travel import check_travels
 from weir.dataflow.writer import Session
 from weir.driver.process import Driver, Submission
@@ -33,6 +34,7 @@ from weir.driver.settings import policy_of, wish_of
 from weir.slot.keeping import Keeping
 from weir.slot.launching import Manners
 from weir.slot.process import SlotSetting
+from weir.spark.dataframe import DataFrameSource
 from weir.spark.job import Crew, StreamingJob
 from weir.spark.settings import nested, spark_settings
 from weir.spark.slots import SparkSlots
@@ -42,6 +44,7 @@ log = logging.getLogger("weir.spark")
 
 PREFIX = "weir."
 DEFAULT_NAME = "weir-job"
+DRIVER_MEMORY = "memory://weir"
 TRACE = "WEIR_TRACE"
 """Names a directory in which drivers write down what they hear and decide."""
 
@@ -99,6 +102,15 @@ class WeirSession:
     def readStream(self) -> StreamReader:  # noqa: N802
         return StreamReader(self._session)
 
+    def fromDataFrame(self, frame: DataFrame) -> Stream:  # noqa: N802
+        """Whatever Spark can read, as a stream that ends."""
+        source = DataFrameSource.of(frame, self._storage)
+        return Stream(Read(source, source.schema), self._session)
+
+    @property
+    def _storage(self) -> str:
+        return self.config.checkpointing.storage or DRIVER_MEMORY
+
     def stop(self) -> None:
         self.spark.stop()
 
@@ -109,7 +121,7 @@ class WeirSession:
         config = self.config
         graph = build((written,), GraphDefaults(config.parallelism, config.max_parallelism))
         check_travels(graph, cloudpickle.dumps)
-        storage = written.checkpoint_location or config.checkpointing.storage or "memory://weir"
+        storage = written.checkpoint_location or self._storage
         secret = secrets.token_bytes(32)
         submission = Submission(
             name=name,

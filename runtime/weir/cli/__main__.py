@@ -1,0 +1,201 @@
+"""The command ``weir``. Answers go to standard output, everything else to standard error."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from typer.core import TyperGroup
+
+from weir.cli import tables
+from weir.cli.client import Client
+from weir.cli.finding import reach
+from weir.cli.orders import Errand, carry_out
+from weir.cli.running import Wishes, run_script
+from weir.errors import WeirError
+from weir.rest import endpoints
+
+REMEDY = " Remedy: "
+
+
+class Plain(TyperGroup):
+    """Says what was refused in two lines, without a trace: it is not our mistake."""
+
+    def invoke(self, ctx: typer.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except WeirError as problem:
+            cause, _, remedy = str(problem).partition(REMEDY)
+            talk = _talk()
+            talk.print(
+                f"Error: {cause}", style="red", soft_wrap=True, highlight=False, markup=False
+            )
+            if remedy:
+                talk.print(f"Remedy: {remedy}", soft_wrap=True, highlight=False, markup=False)
+            raise typer.Exit(1) from problem
+
+
+app = typer.Typer(
+    cls=Plain,
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    help="""Checkpointed, stateful dataflows on PySpark.
+
+Run a job on this machine, and in another terminal take a savepoint of it, stop it and go on:
+
+    weir run job.py --slots 2
+
+    weir savepoint --to backups/
+
+    weir stop --to backups/
+
+    weir run job.py --from backups/savepoint-1f0c
+""",
+)
+
+Job = Annotated[str, typer.Argument(help="Which job; the only one if not given.")]
+Url = Annotated[
+    str, typer.Option(envvar="WEIR_URL", help="The API of a job elsewhere, as http://host:8081.")
+]
+Token = Annotated[
+    str, typer.Option(envvar="WEIR_TOKEN", help="What opens it; better in the environment.")
+]
+To = Annotated[
+    str, typer.Option(metavar="DIR", help="Make the savepoint below this directory or URL.")
+]
+
+
+@app.command(context_settings={"allow_interspersed_args": False})
+def run(  # noqa: PLR0913 - one parameter for each option of the command
+    script: Annotated[Path, typer.Argument(exists=True, dir_okay=False, metavar="JOB.PY")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[ARGUMENTS]...", help="For the script itself.")
+    ] = None,
+    *,
+    slots: Annotated[int | None, typer.Option(min=1, help="Subtasks of each operator.")] = None,
+    start_from: Annotated[
+        str, typer.Option("--from", metavar="PATH", help="Savepoint or checkpoint to start from.")
+    ] = "",
+    claim: Annotated[
+        bool, typer.Option("--claim", help="Own what --from names, and delete it when it is old.")
+    ] = False,
+    allow_non_restored_state: Annotated[
+        bool,
+        typer.Option(
+            "--allow-non-restored-state", help="Drop state of operators that the job has no more."
+        ),
+    ] = False,
+) -> None:
+    """Run a job's script on this machine and show how it is doing.
+
+    Options come before the script; what comes after it is the script's own.
+
+        weir run job.py
+
+        weir run --slots 4 --from backups/savepoint-1f0c job.py --input events/
+
+    Ctrl-C cancels the job, a second one ends the process at once.
+    """
+    wishes = Wishes(slots, as_url(start_from), claim, allow_non_restored_state)
+    run_script(script, arguments or [], wishes, _talk())
+
+
+@app.command()
+def savepoint(job: Job = "", *, to: To = "", url: Url = "", token: Token = "") -> None:
+    """Take a savepoint while the job goes on, and print where it is.
+
+    weir savepoint
+
+    weir savepoint orders --to s3://bucket/savepoints
+    """
+    client = reach(job, url, token)
+    errand = Errand("savepoints", "taking a savepoint", _below(to))
+    _print_location(client, errand)
+
+
+@app.command()
+def stop(
+    job: Job = "",
+    *,
+    drain: Annotated[
+        bool, typer.Option("--drain", help="Fire all timers first: the job will not go on.")
+    ] = False,
+    to: To = "",
+    url: Url = "",
+    token: Token = "",
+) -> None:
+    """Take a savepoint, end the job with it, and print where it is.
+
+    weir stop --to backups/
+
+    weir stop orders --drain
+    """
+    client = reach(job, url, token)
+    errand = Errand("stop", "stopping with a savepoint", {**_below(to), "drain": drain})
+    _print_location(client, errand)
+
+
+@app.command()
+def cancel(job: Job = "", *, url: Url = "", token: Token = "") -> None:
+    """End a job at once, without a savepoint.
+
+    weir cancel orders
+    """
+    client = reach(job, url, token)
+    carry_out(client, Errand("cancel", "cancelling", {}), _talk())
+    _talk().print("The job is cancelled.")
+
+
+@app.command()
+def checkpoints(job: Job = "", *, url: Url = "", token: Token = "") -> None:
+    """Show the last checkpoints of a job: how long, how large, where, or why not.
+
+    weir checkpoints orders
+    """
+    Console().print(tables.of_checkpoints(reach(job, url, token).checkpoints()))
+
+
+@app.command()
+def jobs() -> None:
+    """Show the jobs that run on this machine."""
+    found = endpoints.running()
+    if found:
+        Console().print(tables.of_jobs(found))
+    else:
+        _talk().print("No job of yours runs on this machine. `weir run job.py` starts one.")
+
+
+def as_url(place: str) -> str:
+    """A path of this machine may be written as one."""
+    if not place or "://" in place:
+        return place
+    return f"file://{Path(place).absolute()}"
+
+
+def _below(directory: str) -> dict[str, object]:
+    return {"targetDirectory": as_url(directory)} if directory else {}
+
+
+def _print_location(client: Client, errand: Errand) -> None:
+    state = carry_out(client, errand, _talk())
+    if state is None:
+        _talk().print(
+            "The job ended before it said where the savepoint is; its log has the place.",
+            style="red",
+        )
+        raise typer.Exit(1)
+    Console().print(state.location, soft_wrap=True, highlight=False, markup=False)
+
+
+def _talk() -> Console:
+    """Standard error as it is at this moment."""
+    return Console(stderr=True)
+
+
+def main() -> None:
+    app()
+
+
+if __name__ == "__main__":
+    main()

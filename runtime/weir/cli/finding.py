@@ -1,0 +1,43 @@
+"""Which job a command means: the one at an address, the one of a name, or the only one."""
+
+from weir.cli.client import Client
+from weir.errors import JobRejected
+from weir.rest import endpoints
+from weir.rest.endpoints import Endpoint
+
+
+def reach(job: str, url: str, token: str) -> Client:
+    """An address wins; empty text means that nothing was said."""
+    if url:
+        return Client(url, token)
+    endpoint = _named(job) if job else _only()
+    return Client(endpoint.url, token or endpoint.token)
+
+
+def _named(job: str) -> Endpoint:
+    found = endpoints.find(job)
+    if found is not None:
+        return found
+    others = [endpoint.job for endpoint in endpoints.running()]
+    running = f"these do: {', '.join(others)}" if others else "nor does any other"
+    raise JobRejected(
+        f"no job {job} of yours runs on this machine, {running}."
+        " Remedy: start it with `weir run`, or name one elsewhere with --url and --token."
+    )
+
+
+def _only() -> Endpoint:
+    found = endpoints.running()
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise JobRejected(
+            "no job of yours runs on this machine."
+            " Remedy: start one with `weir run job.py`, or name one elsewhere with --url and"
+            " --token."
+        )
+    names = ", ".join(endpoint.job for endpoint in found)
+    raise JobRejected(
+        f"{len(found)} jobs run on this machine: {names}."
+        f" Remedy: say which one is meant, as in `{found[0].job}` after the command."
+    )

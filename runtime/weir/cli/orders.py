@@ -1,0 +1,63 @@
+"""Gives an order to a job and stays until it is carried out, saying how far it has come."""
+
+from dataclasses import dataclass
+
+from rich.console import Console
+
+from weir.cli.client import Client
+from weir.errors import JobRejected, Unavailable
+from weir.rest.checkpoints import CheckpointStatus
+from weir.rest.orders import RequestState, RequestStatus
+
+LOOK_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """An order as the API and as a person say it."""
+
+    path: str
+    doing: str
+    """As in "taking a savepoint"."""
+    body: dict[str, object]
+
+
+def carry_out(client: Client, errand: Errand, console: Console) -> RequestState | None:
+    """The request at its end, or None if the job went away before it could say.
+
+    A request that came to nothing is refused with its reason.
+    """
+    doing = f"{client.overview().name}: {errand.doing}"
+    with console.status(doing) as status:
+        told = doing
+        state = client.order(errand.path, errand.body, LOOK_SECONDS)
+        try:
+            while state.status is RequestStatus.IN_PROGRESS:
+                now = f"{doing}{_how_far(client)}"
+                status.update(now)
+                if now != told and not console.is_terminal:
+                    console.print(now, soft_wrap=True, highlight=False)
+                told = now
+                state = client.request(state.id, LOOK_SECONDS)
+        except Unavailable:
+            return None
+    if state.status is RequestStatus.FAILED:
+        raise JobRejected(
+            f"{doing} came to nothing, {state.reason}: {(state.message or '').rstrip('.')}."
+            " Remedy: see with `weir checkpoints` how the last ones ended, then try again."
+        )
+    return state
+
+
+def _how_far(client: Client) -> str:
+    """Of the checkpoint that is under way, in so many words."""
+    pending = [
+        checkpoint
+        for checkpoint in client.checkpoints().history
+        if checkpoint.status is CheckpointStatus.IN_PROGRESS
+    ]
+    if not pending:
+        return ", waiting"
+    newest = pending[0]
+    done, of = newest.num_acknowledged_subtasks, newest.num_subtasks
+    return f", checkpoint {newest.id}: {done} of {of} subtasks are done"
