@@ -45,7 +45,7 @@ def main() -> None:
     rows = (
         session.readStream.format("generator")
         .option("splits", 2)
-        .option("keys", 5000)
+        .option("keys", 5_000)
         .option("rowsPerSecond", os.environ["DEMO_ROWS_PER_SECOND"])
         .option("rows", os.environ["DEMO_ROWS"])
         .load()

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from simulation.demo import act, scenario
 from simulation.runner import run_one
 from simulation.scenario import SHAPES, Chances, draw
 from simulation.simulation import Simulation
@@ -52,18 +51,6 @@ def test_a_quiet_job_completes_every_checkpoint_that_it_begins(shape: int) -> No
     seen = simulation.world.seen
     assert seen["completed checkpoints"] >= 3
     assert not seen["reason: CHECKPOINT_EXPIRED"]
-
-
-def test_the_demo_is_exact() -> None:
-    """R1: a slot, the driver and a zombie later, every row was delivered once."""
-    simulation = Simulation(scenario())
-    act(simulation)
-
-    simulation.run()
-
-    expected, delivered = simulation.oracle.tally()
-    assert delivered == expected
-    assert simulation.world.seen["driver: fenced"] == 1
 
 
 def test_a_violation_tells_its_story_and_how_to_replay_it(

@@ -112,6 +112,10 @@ class ShownJob:
     refusal: str = ""
     _keys: dict[str, Order] = field(default_factory=dict)
 
+    def forget(self) -> None:
+        """Be as new."""
+        vars(self).update(vars(ShownJob()))
+
     def overview(self) -> Overview:
         return Overview(
             name=self.name,

@@ -5,38 +5,16 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from typer.core import TyperGroup
 
 from weir.cli import tables
 from weir.cli.client import Client
 from weir.cli.finding import reach
 from weir.cli.orders import Errand, carry_out
 from weir.cli.running import Wishes, run_script
-from weir.errors import WeirError
+from weir.cli.talking import plainly, say, talk
 from weir.rest import endpoints
 
-REMEDY = " Remedy: "
-
-
-class Plain(TyperGroup):
-    """Says what was refused in two lines, without a trace: it is not our mistake."""
-
-    def invoke(self, ctx: typer.Context) -> object:
-        try:
-            return super().invoke(ctx)
-        except WeirError as problem:
-            cause, _, remedy = str(problem).partition(REMEDY)
-            talk = _talk()
-            talk.print(
-                f"Error: {cause}", style="red", soft_wrap=True, highlight=False, markup=False
-            )
-            if remedy:
-                talk.print(f"Remedy: {remedy}", soft_wrap=True, highlight=False, markup=False)
-            raise typer.Exit(1) from problem
-
-
 app = typer.Typer(
-    cls=Plain,
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
@@ -44,13 +22,13 @@ app = typer.Typer(
 
 Run a job on this machine, and in another terminal take a savepoint of it, stop it and go on:
 
-    weir run job.py --slots 2
+        weir run job.py --slots 2
 
-    weir savepoint --to backups/
+        weir savepoint --to backups/
 
-    weir stop --to backups/
+        weir stop --to backups/
 
-    weir run job.py --from backups/savepoint-1f0c
+        weir run job.py --from backups/savepoint-1f0c
 """,
 )
 
@@ -66,7 +44,8 @@ To = Annotated[
 ]
 
 
-@app.command(context_settings={"allow_interspersed_args": False})
+@app.command(context_settings={"ignore_unknown_options": True})
+@plainly
 def run(  # noqa: PLR0913 - one parameter for each option of the command
     script: Annotated[Path, typer.Argument(exists=True, dir_okay=False, metavar="JOB.PY")],
     arguments: Annotated[
@@ -89,19 +68,20 @@ def run(  # noqa: PLR0913 - one parameter for each option of the command
 ) -> None:
     """Run a job's script on this machine and show how it is doing.
 
-    Options come before the script; what comes after it is the script's own.
+    What is not an option of this command, or comes after two dashes, is the script's own.
 
         weir run job.py
 
-        weir run --slots 4 --from backups/savepoint-1f0c job.py --input events/
+        weir run job.py --slots 4 --from backups/savepoint-1f0c --input events/
 
     Ctrl-C cancels the job, a second one ends the process at once.
     """
     wishes = Wishes(slots, as_url(start_from), claim, allow_non_restored_state)
-    run_script(script, arguments or [], wishes, _talk())
+    run_script(script, arguments or [], wishes, talk())
 
 
 @app.command()
+@plainly
 def savepoint(job: Job = "", *, to: To = "", url: Url = "", token: Token = "") -> None:
     """Take a savepoint while the job goes on, and print where it is.
 
@@ -115,6 +95,7 @@ def savepoint(job: Job = "", *, to: To = "", url: Url = "", token: Token = "") -
 
 
 @app.command()
+@plainly
 def stop(
     job: Job = "",
     *,
@@ -137,17 +118,19 @@ def stop(
 
 
 @app.command()
+@plainly
 def cancel(job: Job = "", *, url: Url = "", token: Token = "") -> None:
     """End a job at once, without a savepoint.
 
     weir cancel orders
     """
     client = reach(job, url, token)
-    carry_out(client, Errand("cancel", "cancelling", {}), _talk())
-    _talk().print("The job is cancelled.")
+    carry_out(client, Errand("cancel", "cancelling", {}), talk())
+    say("The job is cancelled.")
 
 
 @app.command()
+@plainly
 def checkpoints(job: Job = "", *, url: Url = "", token: Token = "") -> None:
     """Show the last checkpoints of a job: how long, how large, where, or why not.
 
@@ -157,13 +140,14 @@ def checkpoints(job: Job = "", *, url: Url = "", token: Token = "") -> None:
 
 
 @app.command()
+@plainly
 def jobs() -> None:
     """Show the jobs that run on this machine."""
     found = endpoints.running()
     if found:
         Console().print(tables.of_jobs(found))
     else:
-        _talk().print("No job of yours runs on this machine. `weir run job.py` starts one.")
+        say("No job of yours runs on this machine. `weir run job.py` starts one.")
 
 
 def as_url(place: str) -> str:
@@ -178,19 +162,11 @@ def _below(directory: str) -> dict[str, object]:
 
 
 def _print_location(client: Client, errand: Errand) -> None:
-    state = carry_out(client, errand, _talk())
+    state = carry_out(client, errand, talk())
     if state is None:
-        _talk().print(
-            "The job ended before it said where the savepoint is; its log has the place.",
-            style="red",
-        )
+        say("The job ended before it said where the savepoint is; its log has the place.", "red")
         raise typer.Exit(1)
     Console().print(state.location, soft_wrap=True, highlight=False, markup=False)
-
-
-def _talk() -> Console:
-    """Standard error as it is at this moment."""
-    return Console(stderr=True)
 
 
 def main() -> None:

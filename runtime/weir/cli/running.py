@@ -48,9 +48,12 @@ class Wishes:
 
 
 def run_script(script: Path, arguments: list[str], wishes: Wishes, console: Console) -> None:
-    with _as_python_would(script, arguments, wishes.variables), _interrupts(console):
-        with Watching(console):
-            runpy.run_path(str(script), run_name="__main__")
+    with (
+        _as_python_would(script, arguments, wishes.variables),
+        _interrupts(console),
+        Watching(console),
+    ):
+        runpy.run_path(str(script), run_name="__main__")
 
 
 @contextmanager

@@ -7,6 +7,7 @@ that does not answer yet, or no more, is not shown.
 import os
 import threading
 import time
+from typing import Self
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -36,7 +37,7 @@ class Watching:
         show = self._show_table if console.is_terminal else self._show_lines
         self._thread = threading.Thread(target=show, name="weir-progress", daemon=True)
 
-    def __enter__(self) -> "Watching":
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

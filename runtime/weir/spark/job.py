@@ -15,6 +15,7 @@ from weir.core.snapshots import CheckpointKind
 from weir.driver.process import Driver, Ending
 from weir.errors import WeirError
 from weir.slot.process import SlotSetting
+from weir.spark.reach import Reach
 from weir.spark.slots import SparkSlots
 
 log = logging.getLogger("weir.spark")
@@ -37,15 +38,17 @@ class Crew:
 class StreamingJob:
     """One submission."""
 
-    def __init__(self, name: str, driver: Driver, slots: SparkSlots) -> None:
+    def __init__(self, name: str, driver: Driver, slots: SparkSlots, reach: Reach) -> None:
         self.name = name
         self.driver = driver
         self._slots = slots
+        self._reach = reach
         self._ending: Ending | None = None
         self._problem: Exception | None = None
         self._thread: threading.Thread | None = None
 
     def start(self, wish: Wish, crew: Crew) -> None:
+        self._reach.open()
         self._slots.start(crew.setting, crew.count)
         self._thread = threading.Thread(
             target=self._run, args=(wish,), name=f"weir-driver-{self.name}", daemon=True
@@ -60,6 +63,12 @@ class StreamingJob:
             self._problem = problem
             self.driver.close()
         self._slots.stop(FAREWELL_SECONDS)
+        self._reach.close()
+
+    @property
+    def url(self) -> str:
+        """Of the job's API."""
+        return self._reach.url
 
     # -- as in PySpark
 

@@ -31,12 +31,14 @@ from weir.dataflow.travel import check_travels
 from weir.dataflow.writer import Session
 from weir.driver.process import Driver, Submission
 from weir.driver.settings import policy_of, wish_of
+from weir.driver.view import DriverView
 from weir.slot.keeping import Keeping
 from weir.slot.launching import Manners
 from weir.slot.process import SlotSetting
 from weir.spark.dataframe import DataFrameSource
 from weir.spark.job import Crew, StreamingJob
-from weir.spark.settings import nested, spark_settings
+from weir.spark.reach import Reach
+from weir.spark.settings import from_environment, nested, spark_settings
 from weir.spark.slots import SparkSlots
 from weir.storage.objects import store_for
 
@@ -70,7 +72,7 @@ class Builder:
         """Judge the job's settings, then start Spark or take the one that runs."""
         ours = {k.removeprefix(PREFIX): v for k, v in self.settings.items() if k.startswith(PREFIX)}
         theirs = {k: v for k, v in self.settings.items() if not k.startswith(PREFIX)}
-        config = load_config(nested(ours))
+        config = load_config(nested({**ours, **from_environment(os.environ)}))
         spark = _spark(self.name, config, theirs)
         return WeirSession(self.name, config, spark)
 
@@ -134,7 +136,8 @@ class WeirSession:
         )
         slots = SparkSlots(self.spark.sparkContext, f"weir-{name}-{uuid4().hex[:8]}")
         driver = Driver(submission, store_for(submission.directory), slots)
-        job = StreamingJob(name, driver, slots)
+        reach = Reach(name, DriverView(submission, driver), int(os.environ.get("WEIR_PORT", "0")))
+        job = StreamingJob(name, driver, slots, reach)
         setting = SlotSetting(
             driver=driver.address,
             secret=secret,

@@ -24,6 +24,13 @@ FOR_SLOTS = {
 }
 """A slot that dies must come back, on the spot and for ever."""
 
+FROM_ENVIRONMENT = {
+    "WEIR_PARALLELISM": "parallelism",
+    "WEIR_FROM": "recovery.path",
+    "WEIR_CLAIM": "recovery.claimMode",
+    "WEIR_ALLOW_NON_RESTORED_STATE": "recovery.allowNonRestoredState",
+}
+
 ONE_THREAD = ("OMP_NUM_THREADS", "POLARS_MAX_THREADS", "OPENBLAS_NUM_THREADS")
 """Parallelism comes from slots; a library's own threads would only fight with theirs."""
 
@@ -38,6 +45,16 @@ def spark_settings(slots: int, source: Path, given: Mapping[str, str]) -> dict[s
         **{f"spark.executorEnv.{variable}": "1" for variable in ONE_THREAD},
     }
     return {**settings, **given}
+
+
+def from_environment(variables: Mapping[str, str]) -> dict[str, str]:
+    """What the command line says; it wins over what the script says."""
+    given = {setting: variables.get(name, "") for name, setting in FROM_ENVIRONMENT.items()}
+    if given["recovery.path"] and "://" not in given["recovery.path"]:
+        given["recovery.path"] = Path(given["recovery.path"]).absolute().as_uri()
+    if given["recovery.claimMode"]:
+        given["recovery.claimMode"] = "CLAIM"
+    return {setting: value for setting, value in given.items() if value}
 
 
 def nested(flat: Mapping[str, str]) -> dict[str, object]:

@@ -5,8 +5,9 @@ the server lets one through. A try whose answer was lost may have been that one,
 finds the place taken reads what is there before it believes that it lost.
 
 Retries are made here and not in the libraries below, because only here it is remembered whether one
-of the tries may have succeeded. Every write has a deadline of its own: a client that waits for the
-server's leave to send the body (``Expect: 100-continue``) would otherwise wait for ever.
+of the tries may have succeeded. Every write has a deadline of its own. None asks the server's leave
+to send its body (``Expect: 100-continue``): a client that waits for that does not notice a timeout
+or a reset connection, and would wait until the deadline, or for ever.
 
 A store opens its connections when it is first used. It must be made after a fork, never before.
 """
@@ -18,6 +19,7 @@ from typing import TypeVar, cast
 
 import s3fs
 from botocore import exceptions as boto  # type: ignore[import-untyped]
+from botocore.handlers import add_expect_header  # type: ignore[import-untyped]
 from fsspec.asyn import sync
 
 from weir.errors import JobRejected, Unavailable, WeirError
@@ -153,6 +155,8 @@ class S3Store:
 
     def _try(self, url: str, act: Callable[[], Awaitable[T]], patience: float | None) -> T:
         async def bounded() -> T:
+            client = await self._files.set_session()
+            client.meta.events.unregister("before-call.s3", add_expect_header)
             return await asyncio.wait_for(act(), patience)
 
         try:

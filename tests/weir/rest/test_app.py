@@ -12,15 +12,24 @@ BEARER = {"Authorization": f"Bearer {TOKEN}"}
 ORDERS = ("checkpoints", "savepoints", "stop", "cancel")
 
 
-@pytest.fixture
-def job():
-    return ShownJob()
-
-
-@pytest.fixture
-def client(job):
+@pytest.fixture(scope="module")
+def served_job():
+    """One server for all: what a test did to its job is forgotten before the next."""
+    job = ShownJob()
     with served(job) as server, httpx.Client(base_url=server.url) as client:
-        yield client
+        yield job, client
+
+
+@pytest.fixture
+def job(served_job):
+    served_job[0].forget()
+    return served_job[0]
+
+
+@pytest.fixture
+def client(served_job, job):
+    assert job is served_job[0]
+    return served_job[1]
 
 
 def problem_of(answer):

@@ -1,0 +1,149 @@
+"""Plays one job through everything that can happen to it, and judges what it delivered.
+
+A keyed, stateful stream runs on embedded Spark with a checkpoint every second. While it runs, a
+slot is killed, then the driver, both by SIGKILL; a savepoint is taken, the job is stopped and goes
+on from there. The verdict comes from the output files alone.
+"""
+
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from theatre import CurtainFell, Theatre
+from verdict import judge
+from weir.connectors.generator_options import generator_source
+from weir.dataflow.options import Options
+
+ROWS = 1_000_000
+ROWS_PER_SECOND = 20_000
+KEYS = 5_000
+
+console = Console(highlight=False)
+
+
+def main() -> int:
+    directory = Path(tempfile.mkdtemp(prefix="weir-demo-"))
+    theatre = Theatre(directory, ROWS, ROWS_PER_SECOND)
+    try:
+        return _play(theatre)
+    except CurtainFell as end:
+        console.print(f"\n[bold red]{end}[/]")
+        return 1
+    finally:
+        theatre.end()
+
+
+def _play(theatre: Theatre) -> int:
+    began = time.monotonic()
+    _introduce()
+    _first_act(theatre)
+    _lose_a_slot(theatre)
+    _lose_the_driver(theatre)
+    savepoint = _stop_with_a_savepoint(theatre)
+    _go_on_from(theatre, savepoint)
+    return _judge(theatre, time.monotonic() - began)
+
+
+def _introduce() -> None:
+    console.print(
+        f"\n[bold]A running sum for each of {KEYS:,} keys, {ROWS:,} rows, exactly once.[/]\n"
+        "  generator ──hash by key──▶ StatefulProcessor ──▶ Parquet files\n"
+        "  two slots on embedded Spark, a checkpoint every second, state in files\n"
+    )
+
+
+def _say(what: str, why: str = "") -> None:
+    console.print(f"[cyan]●[/] {what}")
+    if why:
+        console.print(f"  [dim]{why}[/]")
+
+
+def _first_act(theatre: Theatre) -> None:
+    _say("The job starts.", "Its driver runs Spark; two Spark tasks become its slots.")
+    with console.status("waiting for the first checkpoints"):
+        theatre.start()
+        newest = theatre.await_checkpoints(3)
+    _say(f"Checkpoint {newest} is complete, and the stream never paused for it.")
+
+
+def _lose_a_slot(theatre: Theatre) -> None:
+    before = set(theatre.slots())
+    victim = theatre.kill_slot()
+    killed = time.monotonic()
+    _say(
+        f"kill -9 {victim}: one of the two slots is gone, and half of the state with it.",
+        "Spark starts its task again; the other slot is only reset, and both go back to the"
+        " newest checkpoint.",
+    )
+    with console.status("waiting for the job to go on"):
+        theatre.until(lambda: len(theatre.slots()) == len(before), "a new slot")
+        newest = theatre.await_checkpoints(1)
+    survivors = before & set(theatre.slots())
+    _say(
+        f"Checkpoint {newest} is complete {time.monotonic() - killed:.1f} s later;"
+        f" slot {', '.join(map(str, sorted(survivors)))} has outlived the attempt."
+    )
+
+
+def _lose_the_driver(theatre: Theatre) -> None:
+    victim = theatre.kill_driver()
+    killed = time.monotonic()
+    _say(
+        f"kill -9 {victim}: the driver is gone, and Spark with it.",
+        "A new driver takes the next number in the job's log. From then on the old one could"
+        " complete nothing any more, even if it were still alive.",
+    )
+    with console.status("waiting for the new driver, most of it for Spark to start"):
+        theatre.start()
+        newest = theatre.await_checkpoints(2)
+    _say(f"Checkpoint {newest} is complete {time.monotonic() - killed:.1f} s later.")
+
+
+def _stop_with_a_savepoint(theatre: Theatre) -> str:
+    client = theatre.client
+    if client is None:
+        raise CurtainFell(f"The job's API is gone; see {theatre.log}.")
+    target = (theatre.directory / "savepoints").as_uri()
+    with console.status("taking a savepoint and stopping with it"):
+        state = client.order("stop", {"targetDirectory": target}, wait=30)
+        theatre.wait()
+    if state.location is None:
+        raise CurtainFell(f"The savepoint was not taken: {state}; see {theatre.log}.")
+    _say(
+        "The job is stopped with a savepoint.",
+        f"{state.location} holds all of its state and belongs to you.",
+    )
+    return state.location
+
+
+def _go_on_from(theatre: Theatre, savepoint: str) -> None:
+    with console.status("going on from the savepoint to the end of the rows"):
+        theatre.start(savepoint)
+        theatre.until(lambda: theatre.newest_checkpoint() > 0, "the job going on")
+        _say("The job goes on from its savepoint, to the end of its rows.")
+        theatre.wait()
+    _say("The job has finished, and its last transaction is committed.")
+
+
+def _judge(theatre: Theatre, seconds: float) -> int:
+    options = {"splits": "2", "keys": str(KEYS), "rows": str(ROWS)}
+    found = judge(theatre.output, generator_source(Options("generator", options)))
+    colour = "green" if found.is_exactly_once else "red"
+    console.print(
+        "\nEvery output row names its input row and its key's running sum. All of them, against a"
+        " sequential recomputation:"
+    )
+    console.print(f"[bold {colour}]exactly-once: {found}[/]   ({seconds:.0f} s)\n")
+    if not found.is_exactly_once:
+        console.print(f"What is left of it is in {theatre.directory}.")
+        return 1
+    shutil.rmtree(theatre.directory)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,41 @@
+"""How commands talk to people: on standard error, and without a trace of what is no mistake."""
+
+import functools
+from collections.abc import Callable
+from typing import ParamSpec
+
+import typer
+from rich.console import Console
+
+from weir.errors import WeirError
+
+P = ParamSpec("P")
+
+REMEDY = " Remedy: "
+
+
+def talk() -> Console:
+    """Standard error as it is at this moment."""
+    return Console(stderr=True)
+
+
+def plainly(command: Callable[P, None]) -> Callable[P, None]:
+    """A command that says what was refused, and what to do about it, in two lines."""
+
+    @functools.wraps(command)
+    def plain(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except WeirError as problem:
+            cause, _, remedy = str(problem).partition(REMEDY)
+            say(f"Error: {cause}", style="red")
+            if remedy:
+                say(f"Remedy: {remedy}")
+            raise typer.Exit(1) from problem
+
+    return plain
+
+
+def say(text: str, style: str = "") -> None:
+    """As it stands: whatever looks like markup in it is somebody's text."""
+    talk().print(text, style=style, soft_wrap=True, highlight=False, markup=False)

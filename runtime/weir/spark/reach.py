@@ -1,0 +1,30 @@
+"""Makes a running job reachable: its API, and the private file that the command line reads."""
+
+import os
+import secrets
+
+from weir.rest import endpoints
+from weir.rest.endpoints import Endpoint
+from weir.rest.server import RestServer
+from weir.rest.view import JobView
+
+
+class Reach:
+    """The API of one job, from its start to its end."""
+
+    def __init__(self, job: str, view: JobView, port: int) -> None:
+        token = os.environ.get("WEIR_TOKEN") or secrets.token_urlsafe(32)
+        self._server = RestServer(view, token, port=port)
+        self._endpoint = Endpoint(job=job, url=self._server.url, token=token, pid=os.getpid())
+
+    @property
+    def url(self) -> str:
+        return self._server.url
+
+    def open(self) -> None:
+        self._server.start()
+        endpoints.write(self._endpoint)
+
+    def close(self) -> None:
+        endpoints.remove(self._endpoint)
+        self._server.close()

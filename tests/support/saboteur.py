@@ -1,0 +1,189 @@
+"""Carries orders of ``faults`` out, inside the processes of a real job, at the step they name.
+
+It is loaded by the test's own job script and by the test's own Python daemon and nowhere else; the
+product does not know it. A step is where a method of the product begins or ends.
+"""
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from faults import DIRECTORY, Deed, Fault, Moment, Orders, Step
+from weir.connectors.commit_records import CommitRecords
+from weir.core.barriers import Barrier
+from weir.core.coordinator import actions, events
+from weir.core.journal import CheckpointLogged
+from weir.core.task import Ack, Complete
+from weir.core.turns import Mail, Reach
+from weir.driver.committing import Committing
+from weir.driver.hands import DriverHands
+from weir.driver.slots import Slots
+from weir.driver.storing import Storing
+from weir.slot.hosted import Hosted
+from weir.slot.mailbox import Mailbox
+from weir.slot.uploads import Uploads
+from weir.wire.control import Said
+
+BOTH = (Moment.BEFORE, Moment.AFTER)
+
+StepsOf = Callable[..., Iterable[Step]]
+"""Which steps a call of a method is, by its arguments."""
+
+
+@dataclass
+class Saboteur:
+    """One process's share in the sabotage."""
+
+    orders: Orders
+    slots: Callable[[], list[int]]
+    """The slots' processes, as far as they are known here."""
+    _passed: Counter[int] = field(default_factory=Counter)
+
+    def passes(self, step: Step, moment: Moment) -> None:
+        """The process is at this step; perhaps no further."""
+        fault = self.orders.armed()
+        if fault is None or (fault.step, fault.moment) != (step, moment):
+            return
+        self._passed[fault.number] += 1
+        victim = self._victim(fault)
+        if self._passed[fault.number] <= fault.skip or victim is None:
+            return
+        if self.orders.claim(fault):
+            self._carry_out(fault, victim)
+
+    def _victim(self, fault: Fault) -> int | None:
+        if fault.deed is not Deed.KILL_SLOT:
+            return self.orders.driver()
+        slots = self.slots()
+        return slots[fault.number % len(slots)] if slots else None
+
+    def _carry_out(self, fault: Fault, victim: int) -> None:
+        freezes = fault.deed is Deed.FREEZE_DRIVER
+        try:
+            os.kill(victim, signal.SIGSTOP if freezes else signal.SIGKILL)
+        except ProcessLookupError:
+            self.orders.give_back(fault)
+
+    def at(
+        self, owner: type, method: str, steps_of: StepsOf, moments: tuple[Moment, ...] = BOTH
+    ) -> None:
+        """Make calls of this method steps."""
+        original = getattr(owner, method)
+
+        def sabotaged(*given: object) -> object:
+            steps = tuple(steps_of(*given))
+            if Moment.BEFORE in moments:
+                self._pass_all(steps, Moment.BEFORE)
+            result = original(*given)
+            if Moment.AFTER in moments:
+                self._pass_all(steps, Moment.AFTER)
+            return result
+
+        setattr(owner, method, sabotaged)
+
+    def _pass_all(self, steps: tuple[Step, ...], moment: Moment) -> None:
+        for step in steps:
+            self.passes(step, moment)
+
+
+def _orders() -> Orders:
+    return Orders(Path(os.environ[DIRECTORY]))
+
+
+def _always(step: Step) -> StepsOf:
+    return lambda *_: (step,)
+
+
+# -- the driver's steps
+
+
+def sabotage_driver() -> None:
+    """From now on this process is a driver that obeys faults."""
+    known: list[Slots] = []
+
+    def pids() -> list[int]:
+        slots = sorted(known[-1].addresses()) if known else []
+        return [int(slot.rpartition(".")[2]) for slot in slots]
+
+    def ordered(hands: DriverHands, action: object, job: object) -> Iterable[Step]:
+        del job
+        known[:] = [hands.slots]
+        return _step_of_action(action)
+
+    saboteur = Saboteur(_orders(), pids)
+    saboteur.at(DriverHands, "carry_out", ordered)
+    saboteur.at(Slots, "_hear", _acks_in, (Moment.AFTER,))
+    saboteur.at(Storing, "_write_manifest", _always(Step.MANIFEST))
+    saboteur.at(Storing, "_create_entry", _completions)
+    saboteur.at(Storing, "_delete", _always(Step.DELETION))
+    saboteur.at(Committing, "_commit", _always(Step.COMMIT))
+    saboteur.at(CommitRecords, "create", _always(Step.RECORD))
+
+
+def _step_of_action(action: object) -> Iterable[Step]:
+    match action:
+        case actions.Trigger():
+            yield Step.TRIGGER
+        case actions.NotifyCompleted():
+            yield Step.NOTIFICATION
+        case actions.DeleteFiles():
+            yield Step.SUBSUMPTION
+
+
+def _acks_in(slots: Slots, slot: str, message: object) -> Iterable[Step]:
+    del slots, slot
+    if isinstance(message, Said) and isinstance(message.event, events.SubtaskAcked):
+        yield Step.ACK
+
+
+def _completions(storing: Storing, action: actions.CreateEntry) -> Iterable[Step]:
+    del storing
+    if isinstance(action.entry, CheckpointLogged):
+        yield Step.ENTRY
+
+
+# -- the slots' steps
+
+
+def sabotage_slots() -> None:
+    """From now on this process, and all that it forks, are slots that obey faults."""
+    saboteur = Saboteur(_orders(), lambda: [os.getpid()])
+    saboteur.at(Mailbox, "_take", Barriers().steps)
+    saboteur.at(Hosted, "_capture", _always(Step.CAPTURE))
+    saboteur.at(Uploads, "_write", _always(Step.UPLOAD))
+    saboteur.at(Hosted, "_report", _acks_out, (Moment.BEFORE,))
+    saboteur.at(Hosted, "_carry_out", _completions_heard)
+
+
+@dataclass
+class Barriers:
+    """Knows the first barrier of a checkpoint from the others, at each subtask."""
+
+    seen: set[tuple[object, ...]] = field(default_factory=set)
+
+    def steps(self, mailbox: Mailbox, hosted: Hosted, turn: object) -> Iterable[Step]:
+        del mailbox
+        match turn:
+            case Mail(_, Barrier()):
+                yield Step.BARRIER
+            case Reach(_, _, Barrier(checkpoint=checkpoint)):
+                yield Step.BARRIER
+                this = (hosted.run, hosted.subtask, checkpoint)
+                if this not in self.seen and len(hosted.task.inboxes) > 1:
+                    yield Step.ALIGNMENT
+                self.seen.add(this)
+
+
+def _acks_out(hosted: Hosted, order: object) -> Iterable[Step]:
+    del hosted
+    if isinstance(order, Ack):
+        yield Step.ACK
+
+
+def _completions_heard(hosted: Hosted, order: object) -> Iterable[Step]:
+    del hosted
+    if isinstance(order, Complete):
+        yield Step.HEARD

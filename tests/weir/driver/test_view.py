@@ -1,0 +1,369 @@
+"""What the driver shows to its API, and what it does with orders from there."""
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pytest
+
+from weir.api.config import load_config
+from weir.core.attempt import CancelRequested, ReportRestart, ReportStatus
+from weir.core.coordinator import actions
+from weir.core.coordinator.events import CheckpointRequested, SubtaskAcked, Timings
+from weir.core.ids import AttemptId, CheckpointId, EdgeId, Epoch, Millis, OperatorId, SubtaskId
+from weir.core.job import Launch
+from weir.core.lifecycle import JobStatus, TimePassed
+from weir.core.reasons import Reason
+from weir.core.snapshots import (
+    CheckpointKind,
+    KeyedHandle,
+    KeyGroupRange,
+    Manifest,
+    StateFile,
+    SubtaskSnapshot,
+)
+from weir.core.topology import Edge, EdgeKind, Operator, Topology
+from weir.dataflow.physical import JobGraph, RelayHead, Stage
+from weir.driver.requests import Requests
+from weir.driver.statistics import Statistics
+from weir.driver.view import DriverView
+from weir.errors import JobRejected
+from weir.rest.orders import Cancel, RequestStatus, Stop, TakeCheckpoint, TakeSavepoint
+from weir.wire.control import Gauge, Pulse, Registered
+
+WORDS, SUMS = OperatorId("words"), OperatorId("sums")
+TOPOLOGY = Topology(
+    (Operator(WORDS, 1), Operator(SUMS, 2)), (Edge(EdgeId("e"), WORDS, SUMS, EdgeKind.HASH),)
+)
+NOTHING = pa.schema([])
+GRAPH = JobGraph(
+    TOPOLOGY,
+    (Stage(WORDS, RelayHead(), (), NOTHING, "the words"), Stage(SUMS, RelayHead(), (), NOTHING)),
+)
+CHECKPOINT = CheckpointKind.CHECKPOINT
+
+
+@dataclass(frozen=True)
+class Described:
+    """A submission."""
+
+    name: str = "orders"
+    graph: JobGraph = GRAPH
+    config: object = field(default_factory=lambda: load_config({}))
+    directory: str = "file:///data/orders"
+
+
+@dataclass
+class Slots:
+    """Slots that have spoken once."""
+
+    gauges: tuple = ()
+
+    def addresses(self):
+        return {"slot-0": ("127.0.0.1", 1), "slot-1": ("127.0.0.1", 2)}
+
+    def pulses(self):
+        registered = Registered("slot-0", "executor", 0, "127.0.0.1", 1, 1)
+        return {"slot-0": (registered, Pulse(0, 0, self.gauges))}
+
+
+class Driver:
+    """A driver without a loop: it notes what it is told."""
+
+    def __init__(self):
+        self.statistics = Statistics()
+        self.slots = Slots()
+        self.requests = Requests()
+        self.told = []
+
+    def ask(self, kind, location="", key=""):
+        return self.requests.ask(self.told.append, kind, location, key)[0]
+
+    def outcome_of(self, request):
+        return self.requests.find(request)
+
+    def cancel(self):
+        self.told.append(CancelRequested())
+
+    # -- what happens to it
+
+    def at(self, now, *said):
+        self.statistics.witness(TimePassed(Millis(now)), None, said)
+
+    def ack(self, checkpoint, subtask, size, timings):
+        file = KeyedHandle(KeyGroupRange(0, 127), StateFile("f", size))
+        snapshot = SubtaskSnapshot(subtask, keyed=(file,))
+        acked = SubtaskAcked(AttemptId(1), CheckpointId(checkpoint), subtask, snapshot, timings)
+        self.statistics.witness(acked, None, ())
+
+
+def a_manifest(checkpoint, kind=CHECKPOINT):
+    return Manifest(
+        CheckpointId(checkpoint),
+        Epoch(1),
+        kind,
+        Millis(1_000),
+        f"file:///data/orders/chk-{checkpoint}",
+        *((),) * 6,
+    )
+
+
+@pytest.fixture
+def driver():
+    return Driver()
+
+
+@pytest.fixture
+def view(driver):
+    return DriverView(Described(), driver)
+
+
+def complete(driver, checkpoint, begun, kind=CHECKPOINT):
+    """All three subtasks ack, the last after 300 ms."""
+    driver.at(begun, actions.ReportTriggered(CheckpointId(checkpoint), kind, Millis(begun)))
+    for index, (subtask, size) in enumerate(zip(TOPOLOGY.subtasks, (10, 20, 40), strict=True)):
+        driver.at(begun + 100 * (index + 1))
+        driver.ack(checkpoint, subtask, size, Timings(index, 10 * index, 2, 50))
+    driver.at(begun + 350, actions.ReportCompleted(a_manifest(checkpoint, kind), 350, 50))
+
+
+def abort(driver, checkpoint, begun):
+    driver.at(begun, actions.ReportTriggered(CheckpointId(checkpoint), CHECKPOINT, Millis(begun)))
+    gone = actions.ReportAborted(CheckpointId(checkpoint), Reason.CHECKPOINT_EXPIRED, "too slow")
+    driver.at(begun + 500, gone)
+
+
+# -- pages
+
+
+def test_the_overview_says_how_the_job_stands(driver, view):
+    """U1: status, slots, restarts and why."""
+    driver.at(0, ReportStatus(JobStatus.WAITING_FOR_SLOTS, 1))
+    driver.at(1, ReportRestart(AttemptId(1), (), whole_job=True, why="a slot is lost"))
+    page = view.overview()
+
+    assert (page.name, page.status, page.is_over) == ("orders", "WAITING_FOR_SLOTS", False)
+    assert (page.slots.registered, page.slots.missing) == (2, 1)
+    assert (page.restarts, page.last_failure) == (1, "a slot is lost")
+
+
+def test_the_graph_has_what_each_subtask_said_last(driver, view):
+    """U1: a subtask that no slot has spoken about is left out."""
+    driver.slots.gauges = (
+        Gauge(SubtaskId(WORDS, 0), 1, 2, 3, back_pressured=True, watermark=-(1 << 62)),
+        Gauge(SubtaskId(SUMS, 1), 4, 5, 6, back_pressured=False, watermark=7),
+    )
+    words, sums = view.graph().operators
+
+    assert (words.name, sums.name, sums.parallelism) == ("the words", "sums", 2)
+    assert (words.subtasks[0].is_back_pressured, words.subtasks[0].watermark) == (True, None)
+    assert [(s.index, s.rows_in, s.watermark) for s in sums.subtasks] == [(1, 4, 7)]
+    assert [(e.source, e.target, e.kind) for e in view.graph().edges] == [("words", "sums", "hash")]
+
+
+def test_a_completed_checkpoint_has_its_size_its_place_and_its_duration_to_the_last_ack(
+    driver, view
+):
+    """U1: as Flink defines them."""
+    complete(driver, 7, 1_000)
+    checkpoint = view.checkpoints().latest.completed
+
+    assert (checkpoint.id, checkpoint.status) == (7, "COMPLETED")
+    assert (checkpoint.latest_ack_timestamp, checkpoint.end_to_end_duration) == (1_300, 300)
+    assert (checkpoint.state_size, checkpoint.num_acknowledged_subtasks) == (70, 3)
+    assert checkpoint.external_path == "file:///data/orders/chk-7"
+
+
+def test_a_failed_checkpoint_says_when_and_why(driver, view):
+    """C10: the reason stands first."""
+    abort(driver, 8, 2_000)
+    checkpoint = view.checkpoints().latest.failed
+
+    assert (checkpoint.failure_timestamp, checkpoint.end_to_end_duration) == (2_500, 500)
+    assert checkpoint.failure_message == "CHECKPOINT_EXPIRED: too slow"
+    assert checkpoint.external_path is None
+
+
+def test_a_checkpoint_under_way_says_who_is_missing(driver, view):
+    """U3: long work shows progress."""
+    driver.at(1_000, actions.ReportTriggered(CheckpointId(7), CHECKPOINT, Millis(1_000)))
+    driver.ack(7, SubtaskId(WORDS, 0), 10, Timings())
+    tasks = view.checkpoint(7).tasks
+
+    assert view.checkpoints().counts.in_progress == 1
+    assert {o: (t.num_acknowledged_subtasks, t.num_subtasks) for o, t in tasks.items()} == {
+        "words": (1, 1),
+        "sums": (0, 2),
+    }
+
+
+def test_checkpoints_are_counted_and_the_newest_of_each_sort_is_named(driver, view):
+    """U1: a savepoint is not the latest checkpoint."""
+    complete(driver, 7, 1_000)
+    complete(driver, 8, 2_000, CheckpointKind.SAVEPOINT)
+    abort(driver, 9, 3_000)
+    page = view.checkpoints()
+
+    assert page.counts.model_dump() == {
+        "restored": 0,
+        "total": 3,
+        "in_progress": 0,
+        "completed": 2,
+        "failed": 1,
+    }
+    assert (page.latest.completed.id, page.latest.savepoint.id, page.latest.failed.id) == (7, 8, 9)
+    assert [c.id for c in page.history] == [9, 8, 7]
+    assert page.summary.state_size.avg == 70
+
+
+def test_what_the_attempt_started_from_is_shown(driver, view):
+    """C15: id, place and time of the restore."""
+    restore = actions.RestoreManifest(a_manifest(6), CheckpointId(0))
+    driver.at(900, Launch(AttemptId(1), restore, ()))
+    driver.at(901)
+    restored = view.checkpoints().latest.restored
+
+    assert (restored.id, restored.restore_timestamp, restored.is_savepoint) == (6, 900, False)
+    assert view.checkpoints().counts.restored == 1
+
+
+def test_an_operators_part_is_summarised_over_its_subtasks(driver, view):
+    """U1: min, mean and max of what each subtask measured."""
+    complete(driver, 7, 1_000)
+    page = view.task(7, "sums")
+
+    assert [s.index for s in page.subtasks] == [0, 1]
+    assert page.summary.state_size.model_dump() == {"min": 20, "avg": 30, "max": 40}
+    assert page.summary.alignment.duration.max == 20
+    assert (page.subtasks[1].start_delay, page.subtasks[1].checkpoint.async_) == (2, 50)
+
+
+def test_what_is_not_known_is_none(driver, view):
+    """U1: neither an old checkpoint nor a strange operator."""
+    complete(driver, 7, 1_000)
+
+    assert view.checkpoint(6) is None
+    assert view.task(6, "sums") is None
+    assert view.task(7, "nobody") is None
+
+
+def test_the_settings_are_those_that_were_submitted(driver):
+    """U1: in Flink's words."""
+    given = {
+        "checkpointing": {"interval": "1 s", "storage": "s3://b", "retention": "RETAIN_ON_FAILURE"}
+    }
+    page = DriverView(Described(config=load_config(given)), driver).settings()
+
+    assert (page.mode, page.interval, page.timeout) == ("exactly_once", 1_000, 600_000)
+    assert (page.externalization.enabled, page.externalization.delete_on_cancellation) == (
+        True,
+        True,
+    )
+
+
+# -- orders
+
+
+@pytest.mark.parametrize(
+    ("order", "kind"),
+    [
+        (TakeCheckpoint(), CheckpointKind.CHECKPOINT),
+        (TakeSavepoint(), CheckpointKind.SAVEPOINT),
+        (Stop(), CheckpointKind.SAVEPOINT_SUSPEND),
+        (Stop(drain=True), CheckpointKind.SAVEPOINT_TERMINATE),
+    ],
+)
+def test_an_order_becomes_an_event_of_the_loop(driver, view, order, kind):
+    """C11: the place is the coordinator's to choose if nobody else did."""
+    request = view.order(order, "")
+
+    assert driver.told == [CheckpointRequested(request, kind, "")]
+    assert view.request(request).status is RequestStatus.IN_PROGRESS
+
+
+def test_each_savepoint_gets_a_directory_of_its_own_below_the_target(driver, view):
+    """S10: as Flink does; two savepoints of one target do not meet."""
+    view.order(TakeSavepoint("s3://b/d/"), "one")
+    view.order(TakeSavepoint("s3://b/d/"), "two")
+    one, two = (event.location for event in driver.told)
+
+    assert one != two
+    assert one.startswith("s3://b/d/savepoint-")
+
+
+def test_without_a_target_the_configured_directory_is_taken(driver):
+    """K5: savepointDir."""
+    config = load_config({"checkpointing": {"savepointDir": "s3://b/savepoints"}})
+    DriverView(Described(config=config), driver).order(Stop(), "")
+
+    assert driver.told[0].location.startswith("s3://b/savepoints/savepoint-")
+
+
+@pytest.mark.parametrize("order", [TakeSavepoint("s3://b/d"), Cancel()])
+def test_the_same_key_is_the_same_request(driver, view, order):
+    """K3: told once, whatever the client repeats."""
+    assert view.order(order, "upgrade-7") == view.order(order, "upgrade-7") == "upgrade-7"
+    assert len(driver.told) == 1
+
+
+def test_a_key_of_another_order_is_refused(driver, view):
+    """K3: a stop must not be answered with the outcome of a checkpoint."""
+    view.order(TakeCheckpoint(), "upgrade-7")
+    with pytest.raises(JobRejected, match=r"upgrade-7 belongs to another request .* new key"):
+        view.order(Stop(), "upgrade-7")
+
+    assert len(driver.told) == 1
+
+
+def test_a_job_that_is_over_takes_no_orders(driver, view):
+    """U3: rather than a request that never ends."""
+    driver.at(1, ReportStatus(JobStatus.FINISHED, 0))
+    with pytest.raises(JobRejected, match="orders is finished"):
+        view.order(TakeSavepoint(), "")
+
+
+def test_a_granted_request_tells_its_place(driver, view):
+    """U2: location and checkpoint."""
+    request = view.order(TakeSavepoint(), "")
+    driver.requests.answer(request, actions.Granted(CheckpointId(8), "s3://b/savepoint-8"))
+    state = view.request(request)
+
+    assert (state.status, state.location, state.checkpoint) == (
+        "COMPLETED",
+        "s3://b/savepoint-8",
+        8,
+    )
+
+
+def test_a_denied_request_tells_its_reason(driver, view):
+    """C10: one word of the enumerated set, and a sentence."""
+    request = view.order(TakeSavepoint(), "")
+    driver.requests.answer(request, actions.Denied(Reason.CHECKPOINT_EXPIRED, "too slow"))
+    state = view.request(request)
+
+    assert (state.status, state.reason, state.message) == (
+        "FAILED",
+        "CHECKPOINT_EXPIRED",
+        "too slow",
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "ends"),
+    [
+        (JobStatus.RUNNING, "IN_PROGRESS"),
+        (JobStatus.CANCELED, "COMPLETED"),
+        (JobStatus.FINISHED, "FAILED"),
+    ],
+)
+def test_a_cancel_ends_with_the_job(driver, view, status, ends):
+    """C12: it is done when the job is cancelled, and came too late when it ended otherwise."""
+    request = view.order(Cancel(), "")
+    driver.at(1, ReportStatus(status, 0))
+
+    assert driver.told == [CancelRequested()]
+    assert view.request(request).status == ends
+
+
+def test_a_request_of_nobody_is_none(view):
+    """U2: a driver that was restarted has forgotten."""
+    assert view.request("unknown") is None
