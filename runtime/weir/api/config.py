@@ -80,6 +80,10 @@ class JobConfig(Model):
     ) = None
     """Restart a job that completes no checkpoint for this long; never if not given."""
 
+    tls_dir: str | None = None
+    """Directory with tls.crt, tls.key and ca.crt, on the driver and on every executor: all that
+    driver and slots say to each other is then encrypted."""
+
     checkpointing: CheckpointingConfig = Field(default_factory=CheckpointingConfig)
     """When checkpoints are taken, how, where they go and how long they stay."""
 

@@ -136,7 +136,10 @@ def checkpoints(job: Job = "", *, url: Url = "", token: Token = "") -> None:
 
     weir checkpoints orders
     """
-    Console().print(tables.of_checkpoints(reach(job, url, token).checkpoints()))
+    statistics = reach(job, url, token).checkpoints()
+    Console().print(tables.of_checkpoints(statistics.history))
+    for text in tables.notable(statistics):
+        _print(text)
 
 
 @app.command()
@@ -166,7 +169,12 @@ def _print_location(client: Client, errand: Errand) -> None:
     if state is None:
         say("The job ended before it said where the savepoint is; its log has the place.", "red")
         raise typer.Exit(1)
-    Console().print(state.location, soft_wrap=True, highlight=False, markup=False)
+    _print(state.location or "")
+
+
+def _print(text: str) -> None:
+    """As one line, however long, so that it can be copied and piped."""
+    Console().print(text, soft_wrap=True, highlight=False, markup=False)
 
 
 def main() -> None:

@@ -1,8 +1,9 @@
-"""Tables of jobs and checkpoints, for a terminal."""
+"""Tables of jobs and checkpoints, narrow enough for any terminal."""
 
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from weir.cli import figures
@@ -19,7 +20,8 @@ COLOURS = {
 
 
 def of_jobs(endpoints: Iterable[Endpoint]) -> Table:
-    table = Table("job", "status", "checkpoint", "restarts", "pid", "url")
+    table = Table("job", "status", "checkpoint", "restarts", "pid", box=SIMPLE_HEAD)
+    table.add_column("url", overflow="fold")
     for endpoint in endpoints:
         table.add_row(endpoint.job, *_job(endpoint), str(endpoint.pid), endpoint.url)
     return table
@@ -34,33 +36,36 @@ def _job(endpoint: Endpoint) -> tuple[str, str, str]:
     return overview.status, str(newest.id) if newest else "none yet", str(overview.restarts)
 
 
-def of_checkpoints(statistics: CheckpointStatistics) -> Table:
-    table = Table(title=_counted(statistics), title_justify="left", title_style="")
-    for heading in ("id", "type", "status", "triggered", "took", "size", "acks"):
-        table.add_column(heading, no_wrap=True)
-    table.add_column("where, or why not", overflow="fold")
-    for checkpoint in statistics.history:
+def of_checkpoints(history: Iterable[Checkpoint]) -> Table:
+    table = Table("id", "type", "triggered", "took", "size", "acks", "status", box=SIMPLE_HEAD)
+    for checkpoint in history:
         table.add_row(*_checkpoint(checkpoint))
     return table
 
 
-def _counted(statistics: CheckpointStatistics) -> str:
-    counts = statistics.counts
-    text = f"{counts.completed} completed, {counts.failed} failed, {counts.in_progress} in progress"
-    restored = statistics.latest.restored
-    return f"{text}; restored from {restored.external_path}" if restored else text
-
-
 def _checkpoint(checkpoint: Checkpoint) -> tuple[str, ...]:
-    colour = COLOURS[checkpoint.status]
-    triggered = datetime.fromtimestamp(checkpoint.trigger_timestamp / 1_000).astimezone()
+    triggered = datetime.fromtimestamp(checkpoint.trigger_timestamp / 1_000, UTC).astimezone()
+    reason, _, _ = (checkpoint.failure_message or "").partition(":")
     return (
         str(checkpoint.id),
         checkpoint.checkpoint_type,
-        f"[{colour}]{checkpoint.status}[/]",
-        triggered.strftime("%H:%M:%S"),
+        f"{triggered:%H:%M:%S}",
         figures.duration(checkpoint.end_to_end_duration),
         figures.size(checkpoint.state_size),
         f"{checkpoint.num_acknowledged_subtasks}/{checkpoint.num_subtasks}",
-        checkpoint.external_path or checkpoint.failure_message or "",
+        f"[{COLOURS[checkpoint.status]}]{reason or checkpoint.status}[/]",
     )
+
+
+def notable(statistics: CheckpointStatistics) -> Iterator[str]:
+    """What one wants to copy from the screen: the newest of each sort, and where it is."""
+    counts, latest = statistics.counts, statistics.latest
+    yield f"{counts.completed} completed, {counts.failed} failed, {counts.in_progress} in progress"
+    if latest.completed:
+        yield f"latest checkpoint: {latest.completed.external_path}"
+    if latest.savepoint:
+        yield f"latest savepoint: {latest.savepoint.external_path}"
+    if latest.failed:
+        yield f"latest failure: checkpoint {latest.failed.id}, {latest.failed.failure_message}"
+    if latest.restored:
+        yield f"restored from: {latest.restored.external_path}"

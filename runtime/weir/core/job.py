@@ -14,6 +14,7 @@ from weir.core import coordinator as checkpoints
 from weir.core.coordinator import actions, events
 from weir.core.coordinator.state import Coordinator
 from weir.core.enumerator import Splits
+from weir.core.health import Health
 from weir.core.ids import (
     NO_CHECKPOINT,
     AttemptId,
@@ -23,7 +24,7 @@ from weir.core.ids import (
     SplitId,
     SubtaskId,
 )
-from weir.core.lifecycle import SubtaskFinished, SubtaskRunning, TimePassed
+from weir.core.lifecycle import JobStatus, SubtaskFinished, SubtaskRunning, TimePassed
 from weir.core.rescale import Inheritance, inherit
 
 
@@ -74,6 +75,7 @@ class Job:
     coordinator: Coordinator
     splits: Mapping[OperatorId, Splits] = field(default_factory=dict)
     without_in_flight: bool = False
+    health: Health = Health()
     draw: float = 0.5
     restores: Mapping[AttemptId, actions.RestorePoint] = field(default_factory=dict)
     """Restore points that were found for attempts not yet launched."""
@@ -93,12 +95,23 @@ def step(job: Job, event: Event) -> Step:
             job, heard, out = _pass_on(job, word)
             todo.extend(heard)
             leaving.extend(out)
+        if not todo and job.health.is_overdue(job.coordinator.now):
+            todo.append(attempts.AttemptDoomed(_stuck(job.health), job.draw))
+            job = replace(job, health=job.health.pause())
     return job, tuple(leaving)
+
+
+def _stuck(health: Health) -> str:
+    return f"no checkpoint was completed for {health.window_ms} ms"
 
 
 def next_deadline(job: Job) -> Millis | None:
     """When time alone will next change something."""
-    deadlines = (attempts.next_deadline(job.attempt), checkpoints.next_deadline(job.coordinator))
+    deadlines = (
+        attempts.next_deadline(job.attempt),
+        checkpoints.next_deadline(job.coordinator),
+        job.health.deadline,
+    )
     return min((d for d in deadlines if d is not None), default=None)
 
 
@@ -182,7 +195,13 @@ def _pass_on(  # noqa: C901 - one case for each word that another part hears
     """What other parts hear of it, and what of it leaves the job."""
     match word:
         case attempts.ReportStatus():
+            is_running = word.status is JobStatus.RUNNING
+            now = job.coordinator.now
+            health = job.health.begin(now) if is_running else job.health.pause()
+            job = replace(job, health=health)
             return job, [events.StatusReported(word.status, job.draw)], [word]
+        case actions.ReportCompleted() if job.health.deadline is not None:
+            return replace(job, health=job.health.begin(job.coordinator.now)), [], [word]
         case attempts.ReportRestart():
             return job, [events.RestartReported(word.subtasks, word.whole_job, word.why)], [word]
         case attempts.FindRestorePoint():

@@ -15,6 +15,7 @@ from weir.core import attempt as attempts
 from weir.core import recovery
 from weir.core.coordinator import events
 from weir.core.enumerator import Pool
+from weir.core.health import Health
 from weir.core.ids import OperatorId, RequestId
 from weir.core.job import Action, Event
 from weir.core.lifecycle import JobStatus
@@ -161,6 +162,7 @@ class Driver:
             reign,
             self._discovering.pools(_pools(begun.resolution)),
             without_in_flight=without,
+            health=Health(submission.config.health_window or 0),
         )
         job, commits = beginning.job()
         hands = DriverHands(

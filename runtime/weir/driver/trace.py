@@ -16,6 +16,7 @@ from weir.core import coordinator as checkpoints
 from weir.core.coordinator import Reign
 from weir.core.coordinator.state import Borrowed, FromNothing
 from weir.core.enumerator import Splits
+from weir.core.health import Health
 from weir.core.ids import OperatorId
 from weir.core.invariants import violations
 from weir.core.job import Action, Event, Job, step
@@ -35,11 +36,18 @@ class Beginning:
     reign: Reign
     splits: Mapping[OperatorId, Splits]
     without_in_flight: bool
+    health: Health
 
     def job(self) -> tuple[Job, tuple[Action, ...]]:
         state, commits = checkpoints.begin(self.policy, self.topology, self.reign)
         attempt = attempts.initial(self.topology, self.strategy)
-        job = Job(attempt, state, self.splits, without_in_flight=self.without_in_flight)
+        job = Job(
+            attempt,
+            state,
+            self.splits,
+            without_in_flight=self.without_in_flight,
+            health=self.health,
+        )
         return job, commits
 
 

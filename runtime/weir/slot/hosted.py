@@ -94,6 +94,8 @@ class Hosted:
     counts: Counts = field(default_factory=Counts)
     has_unflushed: bool = False
     has_failed: bool = False
+    _problem: str = ""
+    """What went wrong in the upload that the task hears of just now."""
 
     @property
     def subtask(self) -> SubtaskId:
@@ -235,7 +237,7 @@ class Hosted:
             case Discard(checkpoint):
                 self.uploads.discard(checkpoint)
             case Complete(checkpoint, commits):
-                self.uploads.forget(checkpoint)
+                self.uploads.keep_only(self.task.parts)
                 if commits:
                     self.operator.completed(checkpoint)
             case Finish():
@@ -263,10 +265,22 @@ class Hosted:
     def _settle(self, act: Act, words: str) -> None:
         self.home.settle(self, act, words)
 
+    def settled(self, act: Act, words: str) -> None:
+        """An upload is over; if it came to nothing, the driver hears why."""
+        self._problem = words
+        self.obey(act(self.task))
+        self._problem = ""
+
+    def abandon(self) -> None:
+        """The attempt is over: what was not acked never will be, so its files go (spec C9)."""
+        for checkpoint, part in self.task.parts.items():
+            if not part.persisting:
+                self.uploads.discard(checkpoint)
+
     def _report(self, order: Ack | Decline) -> None:
         if isinstance(order, Decline):
             declined = events.SubtaskDeclined(
-                self.attempt, order.checkpoint, self.subtask, order.reason
+                self.attempt, order.checkpoint, self.subtask, order.reason, self._problem
             )
             self.home.say(declined)
             return

@@ -41,6 +41,8 @@ class Settled:
     """Mail: an upload is over, one way or the other."""
 
     act: Callable[[Task], list[Order]]
+    words: str
+    """What went wrong, if something did."""
 
 
 class Mailbox:
@@ -59,7 +61,7 @@ class Mailbox:
         self._inbox: deque[object] = deque()
         self._is_over = threading.Event()
         self.turn_began = 0.0
-        """When the turn under way began; zero between turns."""
+        """When the mailbox last stopped waiting; zero while it waits."""
 
     # -- for other threads
 
@@ -104,7 +106,10 @@ class Mailbox:
         self._exchange_news(0.0 if self._inbox or self._post.has_local else wait)
 
     def _exchange_news(self, wait: float) -> None:
-        for news in self._post.collect(wait):
+        self.turn_began = 0.0
+        arrived = self._post.collect(wait)
+        self.turn_began = time.monotonic()
+        for news in arrived:
             match news:
                 case Arrived(_, run, channel, element):
                     self._arrive(run, channel, element)
@@ -116,7 +121,7 @@ class Mailbox:
     def _patience(self) -> float:
         """How long nothing will happen by itself."""
         deadlines = [hosted.task.next_deadline() for hosted in self._ready()]
-        deadlines += [hosted.operator.next_timer() for hosted in self._ready()]
+        deadlines += [self._next_timer(hosted) for hosted in self._ready()]
         deadlines += list(self._alarms.values())
         soonest = min((d for d in deadlines if d is not None), default=None)
         if soonest is None:
@@ -133,16 +138,24 @@ class Mailbox:
             del self._alarms[subtask]
             self._turns.idle_sources.discard(subtask)
         for hosted in self._ready():
-            deadline = hosted.task.next_deadline()
-            if deadline is not None and deadline <= now:
-                hosted.obey(hosted.task.pass_time(now))
-            timer = hosted.operator.next_timer()
-            if timer is not None and timer <= now and self._may_emit(hosted):
-                self._guarded(hosted, hosted.fire)
+            self._pass_time(hosted, now)
+
+    def _pass_time(self, hosted: Hosted, now: Millis) -> None:
+        deadline = hosted.task.next_deadline()
+        if deadline is not None and deadline <= now:
+            self._guarded(hosted, lambda: hosted.obey(hosted.task.pass_time(now)))
+        timer = self._next_timer(hosted)
+        if timer is not None and timer <= now:
+            self._guarded(hosted, hosted.fire)
+
+    def _next_timer(self, hosted: Hosted) -> Millis | None:
+        """Whoever may not emit now is woken by what changes that, not by the clock."""
+        return hosted.operator.next_timer() if self._may_emit(hosted) else None
 
     def _may_emit(self, hosted: Hosted) -> bool:
         task = hosted.task
-        return task.has_room(OUTPUT_LIMIT) and not task.holding and not task.at_end
+        is_free = hosted.is_ready and not task.holding and not task.at_end
+        return is_free and task.has_room(OUTPUT_LIMIT)
 
     def _dry(self) -> None:
         """Nothing waits to be processed: what operators have buffered should not wait either."""
@@ -153,9 +166,7 @@ class Mailbox:
     # -- turns
 
     def _take_turn(self, hosted: Hosted, turn: Turn) -> None:
-        self.turn_began = time.monotonic()
         self._guarded(hosted, lambda: self._take(hosted, turn))
-        self.turn_began = 0.0
 
     def _guarded(self, hosted: Hosted, act: Callable[[], object]) -> None:
         """User code may raise anything; it fails its subtask and nothing else."""
@@ -195,8 +206,8 @@ class Mailbox:
                 hosted.obey(task.abort(checkpoint, now))
             case Completed(checkpoint, kind, leaving):
                 hosted.obey(task.complete(checkpoint, kind, leaving=leaving))
-            case Settled(act):
-                hosted.obey(act(task))
+            case Settled(act, words):
+                hosted.settled(act, words)
             case AssignSplit() | NoMoreSplits():
                 assert isinstance(hosted.operator, SourceOperator)
                 hosted.operator.hear(message)
@@ -232,6 +243,7 @@ class Mailbox:
         hosted = prepared.hosted
         subtask = hosted.subtask
         if not self._post.is_current(subtask, hosted.run):
+            self._close(hosted)
             return
         self._hosted[subtask] = hosted
         if prepared.problem:
@@ -274,12 +286,14 @@ class Mailbox:
             if hosted is not None:
                 self._turns.remove(subtask)
                 self._alarms.pop(subtask, None)
+                hosted.abandon()
                 self._close(hosted)
                 if all(other.run != hosted.run for other in self._hosted.values()):
                     self._exchange.drop(hosted.run)
             self._post.unseat(subtask)
 
     def _close(self, hosted: Hosted) -> None:
+        hosted.is_ready = False
         try:
             hosted.operator.close()
         except Exception:
@@ -300,7 +314,7 @@ class Mailbox:
     def _credited(self, run: Run, channel: ChannelId, batches: int) -> None:
         hosted = self._of(self._launcher.topology.sender(channel), run)
         if hosted is not None:
-            hosted.obey(hosted.task.granted(channel, batches))
+            self._guarded(hosted, lambda: hosted.obey(hosted.task.granted(channel, batches)))
 
     def _broken(self, news: Broken) -> None:
         """It fails those who used the connection; an attempt behind that has its own."""
@@ -326,12 +340,11 @@ class Mailbox:
 
     def settle(self, hosted: Hosted, act: Callable[[Task], list[Order]], words: str) -> None:
         """Called beside the mailbox: the subtask hears of it in its own turn."""
-        del words
-        self.post(lambda: self._settled(hosted, act))
+        self.post(lambda: self._settled(hosted, Settled(act, words)))
 
-    def _settled(self, hosted: Hosted, act: Callable[[Task], list[Order]]) -> None:
+    def _settled(self, hosted: Hosted, settled: Settled) -> None:
         if self._of(hosted.subtask, hosted.run) is hosted:
-            self._turns.post(hosted.subtask, Settled(act))
+            self._turns.post(hosted.subtask, settled)
 
     def rest(self, hosted: Hosted, millis: int) -> None:
         self._turns.idle_sources.add(hosted.subtask)

@@ -36,9 +36,8 @@ class Post:
         self._exchange.know({s.slot: (s.host, s.port) for s in deploy.seats})
         for inheritance in deploy.inheritances:
             self._runs[inheritance.subtask] = run
-        self._early = defaultdict(
-            list, {key: kept for key, kept in self._early.items() if key[1] >= run}
-        )
+        awaited = [k for k in self._early if k[1] >= run or self.is_current(*k)]
+        self._early = defaultdict(list, {key: self._early[key] for key in awaited})
 
     def unseat(self, subtask: SubtaskId) -> None:
         """Its attempt is over, and with it what was kept for that; a newer one's is not."""
@@ -56,20 +55,20 @@ class Post:
         ends += [topology.sender(channel) for channel in topology.inputs[subtask]]
         return any(self._seats.get(end) == peer for end in ends)
 
-    # -- elements
+    # -- elements: whoever has no seat is in a slot that was lost, and the driver resets both ends
 
     def send(self, run: Run, channel: ChannelId, element: object) -> None:
-        to = self._seats[self._topology.receiver(channel)]
+        to = self._seats.get(self._topology.receiver(channel))
         if to == self._exchange.name:
             self._local.append(Arrived(to, run, channel, element))
-        else:
+        elif to is not None:
             self._exchange.send(to, run, channel, element)
 
     def grant(self, run: Run, channel: ChannelId, batches: int) -> None:
-        to = self._seats[self._topology.sender(channel)]
+        to = self._seats.get(self._topology.sender(channel))
         if to == self._exchange.name:
             self._local.append(Credited(run, channel, batches))
-        else:
+        elif to is not None:
             self._exchange.grant(to, run, channel, batches)
 
     @property

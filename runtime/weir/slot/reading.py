@@ -23,6 +23,7 @@ from weir.slot.event_time import FOREVER, LONG_AGO
 from weir.slot.relay import Stateless
 
 SPLITS = "splits"
+LONGEST_REST_MS = 1000
 
 
 @dataclass(slots=True)
@@ -82,21 +83,23 @@ class SourceOperator(Stateless):
             current = self._open[0]
             batch = current.reader.read(rows)
             self._open.rotate(-1)
-            if current.reader.is_exhausted:
+            is_exhausted = current.reader.is_exhausted
+            if is_exhausted:
                 self._open.remove(current)
                 current.reader.close()
             if batch is not None and batch.num_rows:
                 self._note_time(current, batch)
                 return batch
-            rests.append(current.reader.rest_ms)
-        self.rest_ms = min(rests, default=1000)
+            if not is_exhausted:
+                rests.append(current.reader.rest_ms)
+        self.rest_ms = 0 if self.wants_split else min(rests, default=LONGEST_REST_MS)
         return None
 
     def _note_time(self, current: OpenSplit, batch: Batch) -> None:
         if self._head.event_time:
-            latest = pc.max(batch.column(self._head.event_time)).cast(pa.timestamp("ms"))
+            latest = pc.max(batch.column(self._head.event_time))
             if latest.is_valid:
-                current.latest = Millis(max(current.latest, latest.value))
+                current.latest = Millis(max(current.latest, _millis(latest)))
 
     def low_watermark(self) -> Millis:
         """No older row follows from any open split."""
@@ -125,3 +128,8 @@ class SourceOperator(Stateless):
     def close(self) -> None:
         while self._open:
             self._open.pop().reader.close()
+
+
+def _millis(time: pa.Scalar) -> int:
+    """Whatever the column's unit is, a watermark is never ahead of its rows."""
+    return pc.floor_temporal(time, unit="millisecond").cast(pa.timestamp("ms")).value

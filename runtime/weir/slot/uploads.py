@@ -7,7 +7,7 @@ of an upload's end in its own turn, through the ``settle`` it hands in.
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
@@ -90,10 +90,9 @@ class Uploads:
             if not upload.is_busy:
                 self._executor.submit(self._remove, upload)
 
-    def forget(self, checkpoint: CheckpointId) -> None:
-        """The coordinator has the files of this one and of all before it."""
-        for older in [c for c in self._uploads if c <= checkpoint]:
-            del self._uploads[older]
+    def keep_only(self, pending: Container[CheckpointId]) -> None:
+        """The coordinator has the files of all others, or they are gone."""
+        self._uploads = {c: upload for c, upload in self._uploads.items() if c in pending}
 
     def timings(self, checkpoint: CheckpointId) -> Timings:
         upload = self._uploads.get(checkpoint)

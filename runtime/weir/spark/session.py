@@ -41,6 +41,7 @@ from weir.spark.reach import Reach
 from weir.spark.settings import from_environment, nested, spark_settings
 from weir.spark.slots import SparkSlots
 from weir.storage.objects import store_for
+from weir.wire.links import Tls
 
 log = logging.getLogger("weir.spark")
 
@@ -124,7 +125,7 @@ class WeirSession:
         graph = build((written,), GraphDefaults(config.parallelism, config.max_parallelism))
         check_travels(graph, cloudpickle.dumps)
         storage = written.checkpoint_location or self._storage
-        secret = secrets.token_bytes(32)
+        secret, tls = secrets.token_bytes(32), _tls(config)
         submission = Submission(
             name=name,
             deployment=os.environ.get("WEIR_DEPLOYMENT", uuid4().hex),
@@ -132,6 +133,7 @@ class WeirSession:
             config=config,
             directory=f"{storage.rstrip('/')}/{name}",
             secret=secret,
+            tls=tls,
             trace_directory=Path(os.environ[TRACE]) if TRACE in os.environ else None,
         )
         slots = SparkSlots(self.spark.sparkContext, f"weir-{name}-{uuid4().hex[:8]}")
@@ -141,7 +143,7 @@ class WeirSession:
         setting = SlotSetting(
             driver=driver.address,
             secret=secret,
-            tls=None,
+            tls=tls,
             graph=graph,
             manners=_manners(config),
             keeping=_keeping(storage, config),
@@ -149,6 +151,14 @@ class WeirSession:
         count = graph.topology.slots_needed + config.standby_slots
         job.start(wish_of(config, submission.deployment), Crew(setting, count))
         return job
+
+
+def _tls(config: JobConfig) -> Tls | None:
+    """The files have the names of a Kubernetes TLS secret."""
+    if config.tls_dir is None:
+        return None
+    files = Path(config.tls_dir)
+    return Tls(files / "tls.crt", files / "tls.key", files / "ca.crt")
 
 
 def _keeping(storage: str, config: JobConfig) -> Keeping:

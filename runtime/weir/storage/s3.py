@@ -4,10 +4,13 @@ Exclusive creation is S3's conditional put (``If-None-Match: *``): of any number
 the server lets one through. A try whose answer was lost may have been that one, so a writer that
 finds the place taken reads what is there before it believes that it lost.
 
-Retries are made here and not in the libraries below, because only here it is remembered whether one
-of the tries may have succeeded. Every write has a deadline of its own. None asks the server's leave
-to send its body (``Expect: 100-continue``): a client that waits for that does not notice a timeout
-or a reset connection, and would wait until the deadline, or for ever.
+Retries are made here and not in s3fs, because only here it is remembered whether one of the tries
+may have succeeded. One retry cannot be turned off: when a connection breaks, the HTTP client below
+sends a put once more by itself. So a server that refuses our connection proves nothing, and only
+its own word that the request was wrong makes a failed write a certain one.
+
+Every write has a deadline. None asks the server's leave to send its body (``Expect:
+100-continue``): a client that waits for that does not notice that the answer is overdue.
 
 A store opens its connections when it is first used. It must be made after a fork, never before.
 """
@@ -38,9 +41,8 @@ TIMEOUTS = {"connect_timeout": 5, "read_timeout": 20}
 
 T = TypeVar("T")
 
-_NEVER_SENT = (boto.EndpointConnectionError, boto.ConnectTimeoutError, boto.ProxyConnectionError)
 _NO_KEYS = (boto.NoCredentialsError, boto.PartialCredentialsError)
-_PRECONDITION_FAILED, _SLOW_DOWN = 412, 503
+_PRECONDITION_FAILED = 412
 _SERVER_ERRORS = 500
 
 
@@ -197,7 +199,7 @@ def _undone(url: str, problem: Exception, said: str) -> WeirError:
     status = _status(problem)
     if status == _PRECONDITION_FAILED:
         return _Exists(url)
-    if isinstance(problem, _NEVER_SENT) or status == _SLOW_DOWN or 0 < status < _SERVER_ERRORS:
+    if 0 < status < _SERVER_ERRORS:
         return NotStored(f"{url}: the storage did not take the request: {said}")
     return InDoubt(f"{url}: the storage did not answer: {said or 'it took too long'}")
 

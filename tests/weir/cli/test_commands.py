@@ -117,21 +117,24 @@ def test_a_refused_order_is_told_in_the_jobs_own_words(job):
 
 
 @pytest.mark.usefixtures("job")
-def test_checkpoints_are_shown_with_their_place_or_their_failure():
-    """U2: the history as a table."""
-    shown = weir("checkpoints").stdout
+def test_checkpoints_are_a_table_with_the_newest_of_each_sort_below(monkeypatch):
+    """U2: it fits a narrow terminal, and a place is never broken in two."""
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = weir("checkpoints").stdout.splitlines()
 
-    assert "file:///data/orders/chk-7" in shown
-    assert "CHECKPOINT_EXPIRED" in shown
-    assert "250 ms" in shown
-    assert "4.0 KiB" in shown
+    (seventh,) = [line.split() for line in lines if line.split()[:1] == ["7"]]
+    assert seventh[1:2] + seventh[3:] == [
+        *("CHECKPOINT", "250", "ms", "4.0", "KiB", "2/2", "COMPLETED")
+    ]
+    assert "latest checkpoint: file:///data/orders/chk-7" in lines
+    assert any(line.endswith("CHECKPOINT_EXPIRED") for line in map(str.rstrip, lines))
 
 
 @pytest.mark.usefixtures("job")
 def test_jobs_are_listed_with_how_they_stand():
     """U2: also one that does not answer."""
     register("broken", "http://127.0.0.1:1")
-    rows = {line.split()[1]: line for line in weir("jobs").stdout.splitlines() if "http" in line}
+    rows = {line.split()[0]: line for line in weir("jobs").stdout.splitlines() if "http" in line}
 
     assert "RUNNING" in rows["orders"]
     assert "does not answer" in rows["broken"]

@@ -49,6 +49,7 @@ from weir.core.coordinator.events import (
 )
 from weir.core.coordinator.state import Borrowed, Ticking
 from weir.core.enumerator import AssignSplit, NoMoreSplits, Pool, Splits
+from weir.core.health import Health
 from weir.core.ids import ChannelId, EdgeId
 from weir.core.job import Job, Launch, SplitsFound, SplitWanted, next_deadline, step
 from weir.core.lifecycle import JobStatus, SubtaskFinished, SubtaskRunning, TimePassed
@@ -339,6 +340,36 @@ def test_readers_that_wait_hear_when_nothing_more_will_be_found():
     driver.split()
 
     assert given(driver.hear(SplitsFound(READ, (), "all", is_final=True))) == [NoMoreSplits()]
+
+
+def test_a_job_without_a_completed_checkpoint_for_the_window_is_restarted_and_says_why():
+    """R8: it would otherwise have more and more to repeat."""
+    driver = a_running_driver(health=Health(5_000))
+    driver.hear(TimePassed(4_999))
+    assert driver.job.health.deadline == 5_000
+
+    restart = only(ReportRestart, driver.hear(TimePassed(5_000)))
+
+    assert restart.why == "no checkpoint was completed for 5000 ms"
+    assert driver.job.health.deadline is None
+
+
+def test_a_completed_checkpoint_begins_the_window_anew():
+    """R8: a healthy job is left alone."""
+    driver = a_running_driver(health=Health(5_000))
+    driver.ask()
+    driver.hear(TimePassed(3_000))
+    driver.complete(1)
+
+    assert driver.job.health.deadline == 8_000
+    assert next_deadline(driver.job) == 8_000
+
+
+def test_a_job_that_nobody_watches_is_never_overdue():
+    """R8: the window is the user's choice."""
+    driver = a_running_driver()
+
+    assert driver.hear(TimePassed(10**12)) == []
 
 
 def test_a_reader_of_an_attempt_that_is_over_gets_nothing():
