@@ -9,7 +9,11 @@ import os
 from collections.abc import Iterator
 
 from pyspark.sql import Row
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+from pyspark.sql.streaming.stateful_processor import (
+    StatefulProcessor,
+    StatefulProcessorHandle,
+    TimerValues,
+)
 
 from weir.spark import WeirSession
 
@@ -17,10 +21,15 @@ from weir.spark import WeirSession
 class RunningSum(StatefulProcessor):
     """An ordinary PySpark processor with one value of state for each key."""
 
-    def init(self, handle) -> None:  # noqa: ANN001 - as PySpark declares it
+    def init(self, handle: StatefulProcessorHandle) -> None:
         self._total = handle.getValueState("total", "total long")
 
-    def handleInputRows(self, key, rows, timerValues) -> Iterator[Row]:  # noqa: ANN001, N802, N803
+    def handleInputRows(  # noqa: N802 - PySpark's name
+        self,
+        key: object,
+        rows: Iterator[Row],
+        timerValues: TimerValues,  # noqa: N803 - PySpark's name
+    ) -> Iterator[Row]:
         del key, timerValues
         known = self._total.get()
         total = known[0] if known else 0

@@ -1,4 +1,6 @@
-"""Gives pytest three options: accept changed stories, choose tests by spec line, plant a bug."""
+"""Gives pytest four options: every crash, changed stories, tests by spec line, a planted bug."""
+
+import os
 
 import pytest
 
@@ -7,6 +9,11 @@ from simulation.sabotage import plant
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--all",
+        action="store_true",
+        help="run every cell of the crash matrix, not only a sample that covers all pairs",
+    )
     parser.addoption(
         "--rewrite",
         action="store_true",
@@ -25,6 +32,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--all"):
+        os.environ["WEIR_ALL"] = "1"
     name = config.getoption("--plant")
     if name:
         plant(bug_named(name))

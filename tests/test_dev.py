@@ -78,7 +78,7 @@ def ready(machine):
 def test_help_needs_nothing_and_names_every_command(machine, arguments):
     answer = machine.dev(*arguments)
     assert answer.returncode == 0
-    for command in ("demo", "test", "lint", "sim", "lock", "help"):
+    for command in ("demo", "test", "lint", "sim", "bench", "lock", "help"):
         assert f"\n  {command} " in answer.stdout
 
 

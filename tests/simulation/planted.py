@@ -20,6 +20,8 @@ from simulation.sabotage import Bug
 
 console = Console(highlight=False, soft_wrap=True)
 TESTS = Path(__file__).parent.parent
+PROOFS = (str(TESTS / "weir" / "core"), str(TESTS / "weir" / "test_stories.py"))
+"""Tests of the core: only they can notice what is planted there, and they need no Spark."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def _tests_notice(bug: Bug, line: str) -> bool:
     finished = subprocess.run(  # noqa: S603 - our own tests, our own list
         [
             *(sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"),
-            *("--naming", line, "--plant", bug.name, str(TESTS / "weir")),
+            *("--naming", line, "--plant", bug.name, *PROOFS),
         ],
         capture_output=True,
         text=True,

@@ -10,6 +10,9 @@ AT_LEAST_ONCE = "AT_LEAST_ONCE"
 
 QUICK_RESTARTS = (("weir.restart.initialBackoff", "100 ms"), ("weir.restart.maxBackoff", "200 ms"))
 
+SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Half the time to start: what a test runs is over before better code would pay."""
+
 NAME = "sums"
 
 
@@ -59,3 +62,6 @@ class JobSetting:
             keys=dice.choice((50, 500, 3_000)),
             interval_ms=dice.choice((300, 400, 500)),
         ).having(("weir.checkpointing.inlineThreshold", dice.choice(("0 B", "20 KiB"))))
+
+    def sized(self, *, rows: int, rate: int) -> Self:
+        return replace(self, rows=rows, rate=rate)

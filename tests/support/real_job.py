@@ -110,13 +110,14 @@ class RealJob:
         """A driver whose Spark starts now and which does not reign yet."""
         home = self.home / f"driver-{len(self.drivers) + 1}"
         home.mkdir()
+        chosen = setting or self.setting
         with (home / "log").open("wb") as log:
             popen = subprocess.Popen(  # noqa: S603 - our own program
-                [sys.executable, running_sums.__file__, (setting or self.setting).to_json(), home],
+                [sys.executable, running_sums.__file__, chosen.to_json(), home],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
-                env=self._environment(),
+                env=self._environment(chosen),
                 start_new_session=True,
             )
         self.drivers.append(DriverProcess(popen, home))
@@ -129,7 +130,7 @@ class RealJob:
         chosen.tell(do="start", rate=self.setting.rate if rate is None else rate)
         return chosen
 
-    def _environment(self) -> dict[str, str]:
+    def _environment(self, setting: JobSetting) -> dict[str, str]:
         names = {"endpoint_url": "AWS_ENDPOINT_URL", "key": "AWS_ACCESS_KEY_ID"}
         names |= {"secret": "AWS_SECRET_ACCESS_KEY"}
         return {
@@ -137,7 +138,7 @@ class RealJob:
             **{names[key]: value for key, value in self.storage.items()},
             "PYTHONPATH": os.pathsep.join(SEARCHED),
             "SPARK_LOCAL_IP": "127.0.0.1",
-            "WEIR_DEPLOYMENT": self.setting.deployment,
+            "WEIR_DEPLOYMENT": setting.deployment,
             "WEIR_TRACE": str(self.home / "traces"),
             DIRECTORY: str(self.orders.directory),
         }

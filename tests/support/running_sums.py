@@ -19,7 +19,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from faults import DIRECTORY, Orders
-from job_setting import NAME, JobSetting
+from job_setting import NAME, SHORT_LIVED_JVM, JobSetting
 from saboteur import sabotage_driver
 from weir.errors import WeirError
 from weir.spark import StreamingJob, WeirSession
@@ -72,6 +72,7 @@ class Program:
         builder = (
             WeirSession.builder.appName(NAME)
             .config("spark.python.daemon.module", "sabotaged_daemon")
+            .config("spark.driver.extraJavaOptions", SHORT_LIVED_JVM)
             .config("weir.parallelism", given.parallelism)
             .config("weir.checkpointing.mode", given.mode)
             .config("weir.checkpointing.interval", f"{given.interval_ms} ms")

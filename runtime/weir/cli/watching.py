@@ -62,10 +62,12 @@ class Watching:
                 due = time.monotonic() + LINE_SECONDS
 
     def _look(self) -> None:
+        """A job that does not answer is forgotten, and begins anew when it does."""
+        known, self._readings = self._readings, {}
         for endpoint in own_jobs():
             reading = _read(Client(endpoint.url, endpoint.token))
             if reading is not None:
-                _, before = self._readings.get(endpoint.job, (reading, reading))
+                _, before = known.get(endpoint.job, (reading, reading))
                 self._readings[endpoint.job] = before, reading
 
 

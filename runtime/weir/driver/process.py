@@ -79,6 +79,7 @@ class Driver:
         self._loop: Loop | None = None
         self._lock = threading.Lock()
         self._requests = Requests()
+        self._trace: Trace | None = None
         self.statistics = Statistics()
         listener = Listener(
             submission.bind_host, submission.secret, Purpose.SLOT_CONTROL, submission.tls
@@ -175,14 +176,18 @@ class Driver:
         witnesses: list[Witness] = [self.statistics.witness]
         if submission.trace_directory is not None:
             path = submission.trace_directory / f"{submission.name}-{reign.epoch}.jsonl"
-            witnesses.append(Trace(path, beginning).witness)
+            self._trace = Trace(path, beginning)
+            witnesses.append(self._trace.witness)
         return Loop(submission.name, hands, witnesses, job), commits
 
     def close(self) -> None:
+        self._requests.close()
         self._discovering.close()
         self.slots.close()
         self._committing.close()
         self._threads.shutdown(wait=True)
+        if self._trace is not None:
+            self._trace.close()
 
 
 def _pools(resolution: recovery.Resolution) -> Mapping[OperatorId, Pool]:

@@ -1,7 +1,8 @@
 """Questions to a running job and the answers they wait for: checkpoints, savepoints, the end.
 
 A request has an id; the same id asked twice is one request with one answer, so that a client whose
-connection broke may ask again (an idempotency key).
+connection broke may ask again (an idempotency key). Every request gets an answer, at the latest
+when the driver ends.
 """
 
 import threading
@@ -9,14 +10,16 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from uuid import uuid4
 
-from weir.core.attempt import CancelRequested
 from weir.core.coordinator.actions import Denied, Granted
 from weir.core.coordinator.events import CheckpointRequested
 from weir.core.ids import RequestId
 from weir.core.job import Event
+from weir.core.reasons import Reason
 from weir.core.snapshots import CheckpointKind
 
 Outcome = Granted | Denied
+
+TOO_LATE = Denied(Reason.CHECKPOINT_COORDINATOR_SHUTDOWN, "the job's driver has ended")
 
 
 class Requests:
@@ -25,6 +28,7 @@ class Requests:
     def __init__(self) -> None:
         self._asked: dict[RequestId, Future[Outcome]] = {}
         self._lock = threading.Lock()
+        self._is_over = False
 
     def ask(
         self,
@@ -39,6 +43,9 @@ class Requests:
             if known is not None:
                 return request, known
             future = self._asked[request] = Future()
+            if self._is_over:
+                future.set_result(TOO_LATE)
+                return request, future
         tell(CheckpointRequested(request, kind, location))
         return request, future
 
@@ -46,9 +53,15 @@ class Requests:
         return self._asked.get(RequestId(request))
 
     def answer(self, request: RequestId, outcome: Outcome) -> None:
-        future = self._asked.get(request)
-        if future is not None and not future.done():
-            future.set_result(outcome)
+        with self._lock:
+            future = self._asked.get(request)
+            if future is not None and not future.done():
+                future.set_result(outcome)
 
-    def cancel_job(self, tell: Callable[[Event], None]) -> None:
-        tell(CancelRequested())
+    def close(self) -> None:
+        """The driver ends: whoever still waits would wait for ever."""
+        with self._lock:
+            self._is_over = True
+            for future in self._asked.values():
+                if not future.done():
+                    future.set_result(TOO_LATE)

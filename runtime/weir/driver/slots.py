@@ -65,6 +65,8 @@ class Slots:
         self._known: dict[SlotId, KnownSlot] = {}
         self._lock = threading.Lock()
         self._is_over = threading.Event()
+        self.last_words = ""
+        """Why the last subtask that failed did so, for people."""
         self._draw = random.Random()  # noqa: S311 - spreads restarts, guards nothing
 
     @property
@@ -145,6 +147,7 @@ class Slots:
                 self._tell(event)  # type: ignore[arg-type]  # the core judges what it hears
             case Failed(attempt, subtask, cause, words):
                 log.warning("Task %s failed: %s", subtask, words)
+                self.last_words = f"{subtask}: {words}"
                 self._tell(SubtaskFailed(attempt, subtask, cause, self._draw.random()))
             case Pulse() if known is not None:
                 known.pulse = message

@@ -1,11 +1,13 @@
 """Takes a job over: reads its log, decides what to restore, and creates the epoch's entry.
 
 If another driver is faster, everything is read again, for what was read is no longer the end of the
-log (spec C17). Only once the entry exists does this driver know what it restores from.
+log (spec C17). Only once the entry exists does this driver know what it restores from. Storage that
+does not answer is asked again: a job that starts has nothing better to do.
 """
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from weir.core import recovery, takeover
@@ -16,7 +18,7 @@ from weir.core.topology import Topology
 from weir.errors import JobRejected, Unavailable
 from weir.storage import manifests
 from weir.storage.log import JobLog
-from weir.storage.objects import InDoubt, ObjectStore
+from weir.storage.objects import ObjectStore
 
 log = logging.getLogger("weir.driver")
 
@@ -47,13 +49,18 @@ class Starting:
     directory: str
     driver: str
     wish: recovery.Wish
+    pause: Callable[[float], None] = time.sleep
 
     def take_over(self, topology: Topology) -> Begun | AlreadyOver:
         while True:
-            outcome = self._try(topology)
+            try:
+                outcome = self._try(topology)
+            except Unavailable as problem:
+                log.warning("The job's log could not be read: %s", problem)
+                outcome = None
             if outcome is not None:
                 return outcome
-            time.sleep(RETRY_SECONDS)
+            self.pause(RETRY_SECONDS)
 
     def restored_max_parallelism(self) -> dict[str, int]:
         """What a job that sets no max parallelism inherits, by operator."""
@@ -92,6 +99,6 @@ class Starting:
         while True:
             try:
                 return self.journal.create(claim.index, claim.entry)
-            except (InDoubt, Unavailable) as problem:
+            except Unavailable as problem:
                 log.warning("The job's log could not be written: %s", problem)
-                time.sleep(RETRY_SECONDS)
+                self.pause(RETRY_SECONDS)

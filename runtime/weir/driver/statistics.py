@@ -6,7 +6,7 @@ newest are kept in detail; the counts are of the driver's whole life.
 
 import threading
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from weir.core.attempt import ReportRestart, ReportStatus
@@ -14,6 +14,7 @@ from weir.core.coordinator import actions, events
 from weir.core.ids import CheckpointId, Millis, SubtaskId
 from weir.core.job import Action, Event, Job, Launch
 from weir.core.lifecycle import JobStatus, TimePassed
+from weir.core.phases import Ended, Phase
 from weir.core.snapshots import CheckpointKind, Manifest
 
 KEPT = 50
@@ -79,7 +80,6 @@ class Statistics:
         self.last_failure = ""
 
     def witness(self, event: Event, job: Job, said: tuple[Action, ...]) -> None:
-        del job
         with self._lock:
             match event:
                 case TimePassed(now):
@@ -90,15 +90,22 @@ class Statistics:
                     pass
             for action in said:
                 self._see(action)
+                if isinstance(action, ReportStatus) and action.status is JobStatus.FAILED:
+                    self._failed(job.attempt.phase)
 
     def history(self) -> list[CheckpointRecord]:
         """The newest first."""
         with self._lock:
-            return [self._records[checkpoint] for checkpoint in reversed(self._order)]
+            return [_copy(self._records[checkpoint]) for checkpoint in reversed(self._order)]
 
     def find(self, checkpoint: int) -> CheckpointRecord | None:
         with self._lock:
-            return self._records.get(CheckpointId(checkpoint))
+            record = self._records.get(CheckpointId(checkpoint))
+            return None if record is None else _copy(record)
+
+    def _failed(self, phase: Phase) -> None:
+        assert isinstance(phase, Ended), "a job that has failed is over"
+        self.last_failure = phase.why
 
     def _acked(self, event: events.SubtaskAcked) -> None:
         record = self._records.get(event.checkpoint)
@@ -147,3 +154,8 @@ class Statistics:
         if record is not None:
             record.fate, record.ended_at = Fate.FAILED, self._now
             record.reason = f"{report.reason.name}: {report.message}"
+
+
+def _copy(record: CheckpointRecord) -> CheckpointRecord:
+    """For a reader beside the loop, under whose eyes the record would change."""
+    return replace(record, subtasks=dict(record.subtasks))

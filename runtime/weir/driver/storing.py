@@ -1,18 +1,26 @@
 """Carries out what the coordinator wants of storage, beside the loop, and reports how it ended.
 
 Storage has three answers, not two: done, surely not done, and nobody knows. Each is an event of its
-own, because the coordinator must not take the third for either of the others (spec C18).
+own, because the coordinator must not take the third for either of the others (spec C18). A store
+that fails in a way it never promised has left who knows what, and every order gets an answer: the
+coordinator would wait for it for ever.
 """
 
+import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
 
 from weir.core.coordinator import actions, events
 from weir.core.job import Event
-from weir.errors import WeirError
+from weir.errors import JobRejected
 from weir.storage import manifests
 from weir.storage.log import JobLog
-from weir.storage.objects import InDoubt, ObjectStore
+from weir.storage.objects import NotStored, ObjectStore
+
+log = logging.getLogger("weir.driver")
+
+SURELY_NOT = (NotStored, JobRejected)
+"""The failures that are known to have left nothing behind."""
 
 StorageAction = (
     actions.WriteManifest
@@ -61,25 +69,28 @@ class Storing:
         checkpoint = action.manifest.checkpoint
         try:
             manifests.write(self._store, action.manifest)
-        except InDoubt:
-            return events.ManifestInDoubt(checkpoint)
-        except (WeirError, OSError) as problem:
+        except SURELY_NOT as problem:
             return events.ManifestNotWritten(checkpoint, str(problem))
+        except Exception as problem:  # noqa: BLE001 - storage may fail in any way
+            log.warning("Nobody knows if the manifest of %s was written: %s", checkpoint, problem)
+            return events.ManifestInDoubt(checkpoint)
         return events.ManifestWritten(checkpoint)
 
     def _create_entry(self, action: actions.CreateEntry) -> Event:
         try:
             is_ours = self._journal.create(action.index, action.entry)
-        except InDoubt:
-            return events.EntryInDoubt(action.index)
-        except (WeirError, OSError) as problem:
+        except SURELY_NOT as problem:
             return events.EntryNotCreated(action.index, str(problem))
+        except Exception as problem:  # noqa: BLE001 - storage may fail in any way
+            log.warning("Nobody knows if log entry %s was created: %s", action.index, problem)
+            return events.EntryInDoubt(action.index)
         return events.EntryCreated(action.index) if is_ours else events.EntryTaken(action.index)
 
     def _look(self, action: actions.LookForSuccessor) -> Event:
         try:
             is_taken = self._journal.is_taken(action.index)
-        except (WeirError, OSError):
+        except Exception as problem:  # noqa: BLE001 - storage may fail in any way
+            log.warning("The job's log could not be looked at: %s", problem)
             return events.SuccessorUnknown(action.index)
         if is_taken:
             return events.EntryTaken(action.index)
@@ -88,14 +99,15 @@ class Storing:
     def _delete(self, action: actions.DeleteFiles) -> Event:
         try:
             self._store.delete(action.paths)
-        except (WeirError, OSError):
+        except Exception as problem:  # noqa: BLE001 - storage may fail in any way
+            log.warning("Files could not be deleted: %s", problem)
             return events.FilesNotDeleted(action.ticket)
         return events.FilesDeleted(action.ticket)
 
     def _prepare(self, action: actions.PrepareLocation) -> Event:
         try:
             self._store.make_new(action.location)
-        except (WeirError, OSError) as problem:
+        except Exception as problem:  # noqa: BLE001 - storage may fail in any way
             return events.LocationNotPrepared(action.checkpoint, str(problem))
         return events.LocationPrepared(action.checkpoint)
 
@@ -103,5 +115,5 @@ class Storing:
         """Nobody waits for it; what is left is truncated with the next."""
         try:
             self._journal.truncate(below)
-        except (WeirError, OSError):
-            return
+        except Exception as problem:  # noqa: BLE001 - storage may fail in any way
+            log.warning("The job's log could not be truncated: %s", problem)

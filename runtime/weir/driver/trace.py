@@ -65,6 +65,9 @@ class Trace:
         del job
         self._write({"event": to_json(event), "actions": _names(actions)})
 
+    def close(self) -> None:
+        self._file.close()
+
     def _write(self, line: object) -> None:
         self._file.write(json.dumps(line) + "\n")
         self._file.flush()

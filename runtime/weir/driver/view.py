@@ -192,7 +192,7 @@ class DriverView:
         )
 
     def _checkpoint(self, record: CheckpointRecord) -> shown.Checkpoint:
-        parts = dict(enumerate(dict(record.subtasks).values()))
+        parts = dict(enumerate(record.subtasks.values()))
         failed = record.fate is Fate.FAILED
         return shown.Checkpoint(
             **_share(record, parts, len(self._submission.graph.topology.subtasks)).model_dump(),
@@ -284,9 +284,8 @@ def _subtask(slot: SlotId, gauge: Gauge) -> pages.Subtask:
 
 
 def _parts(record: CheckpointRecord, operator: OperatorId) -> dict[int, SubtaskRecord]:
-    """An operator's acknowledged subtasks, as of now: the loop may be adding one."""
-    found = dict(record.subtasks)
-    return {subtask.index: part for subtask, part in found.items() if subtask.operator == operator}
+    """An operator's acknowledged subtasks."""
+    return {s.index: part for s, part in record.subtasks.items() if s.operator == operator}
 
 
 def _share(record: CheckpointRecord, parts: Mapping[int, SubtaskRecord], width: int) -> shown.Share:

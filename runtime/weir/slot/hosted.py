@@ -5,9 +5,9 @@ carried out at once and in order, because between a barrier's broadcast and the 
 may be processed (spec A9).
 """
 
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Protocol
 
 import pyarrow as pa
@@ -49,6 +49,9 @@ Run = tuple[int, int]
 
 SMALL_ROWS = 1 << 16
 """Batches that together stay below this are merged before they are processed."""
+
+LONGEST_UNFLUSHED_SECONDS = 1.0
+"""However busy an operator is, what it has buffered does not wait longer."""
 
 
 Act = Callable[[Task], list[Order]]
@@ -93,6 +96,7 @@ class Hosted:
     pace: Pace = field(default_factory=Pace)
     counts: Counts = field(default_factory=Counts)
     has_unflushed: bool = False
+    flushed_at: float = field(default_factory=perf_counter)
     has_failed: bool = False
     _problem: str = ""
     """What went wrong in the upload that the task hears of just now."""
@@ -110,7 +114,7 @@ class Hosted:
     def process(self, turn: Process) -> list[object]:
         """As many rows as fit into a turn; the batches and the piece that did not fit."""
         batches = merged(turn.batches)
-        began, budget, done = time.perf_counter(), self.pace.rows, 0
+        began, budget, done = perf_counter(), self.pace.rows, 0
         while batches and done < budget:
             batch = batches.pop(0)
             fits = batch.slice(0, budget - done)
@@ -118,9 +122,11 @@ class Hosted:
                 batches.insert(0, batch.slice(fits.num_rows))
             self.emit(self.operator.process(turn.channel.edge, fits))
             done += fits.num_rows
-        self._worked(done, time.perf_counter() - began)
+        self._worked(done, perf_counter() - began)
         self.counts.rows_in += done
         self.has_unflushed = True
+        if began - self.flushed_at > LONGEST_UNFLUSHED_SECONDS:
+            self.flush()
         return list(batches)
 
     def poll(self) -> None:
@@ -130,7 +136,7 @@ class Hosted:
         if source.wants_split:
             source.ask()
             self.home.say(SplitWanted(self.attempt, self.subtask))
-        began = time.perf_counter()
+        began = perf_counter()
         batch = source.poll(self.pace.rows)
         if batch is None:
             if source.is_over:
@@ -139,7 +145,7 @@ class Hosted:
                 self.home.rest(self, max(source.rest_ms, 1))
             return
         self.emit((batch,))
-        self._worked(batch.num_rows, time.perf_counter() - began)
+        self._worked(batch.num_rows, perf_counter() - began)
         self._pass_time_on(source.low_watermark())
 
     def _worked(self, rows: int, seconds: float) -> None:
@@ -157,6 +163,7 @@ class Hosted:
     def flush(self) -> None:
         """The input has run dry: nobody should wait for what is buffered."""
         self.has_unflushed = False
+        self.flushed_at = perf_counter()
         self.emit(self.operator.flush())
 
     # -- time
@@ -179,9 +186,9 @@ class Hosted:
 
     def fire(self) -> bool:
         """Fire what is due, for one turn; whether nothing is left."""
-        began = time.perf_counter()
+        began = perf_counter()
         while self.operator.is_due():
-            if time.perf_counter() - began > TURN_SECONDS:
+            if perf_counter() - began > TURN_SECONDS:
                 return False
             self.emit(self.operator.fire())
         return True
@@ -247,7 +254,7 @@ class Hosted:
     def _capture(self, barrier: Barrier) -> None:
         """The synchronous part. If it fails the subtask is in no known state, so it goes."""
         checkpoint = barrier.checkpoint
-        began = time.perf_counter()
+        began = perf_counter()
         try:
             captured = self.operator.capture(checkpoint)
         except Exception as problem:  # noqa: BLE001 - connectors and user code
@@ -256,7 +263,7 @@ class Hosted:
                 self, FailureCause.CHECKPOINT, f"its synchronous part failed: {problem}"
             )
             return
-        sync_ms = int((time.perf_counter() - began) * 1000)
+        sync_ms = int((perf_counter() - began) * 1000)
         bare = bare_snapshot(self.subtask, self.time.by_edge(), reached_end=self.task.at_end)
         self.uploads.start(barrier, captured, bare, sync_ms=sync_ms, settle=self._settle)
         phase = events.Phase.UPLOADING

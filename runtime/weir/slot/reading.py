@@ -132,4 +132,4 @@ class SourceOperator(Stateless):
 
 def _millis(time: pa.Scalar) -> int:
     """Whatever the column's unit is, a watermark is never ahead of its rows."""
-    return pc.floor_temporal(time, unit="millisecond").cast(pa.timestamp("ms")).value
+    return int(pc.floor_temporal(time, unit="millisecond").cast(pa.timestamp("ms")).value)

@@ -89,8 +89,13 @@ class StreamingJob:
         if self._ending.fenced:
             return JobFailed(f"job {self.name}: another driver has taken it over")
         if self._ending.status is JobStatus.FAILED:
-            return JobFailed(f"job {self.name} failed: {self.driver.statistics.last_failure}")
+            return JobFailed(f"job {self.name} failed: {self._why()}")
         return None
+
+    def _why(self) -> str:
+        """What was decided, and what the subtask that failed last said itself."""
+        decided, said = self.driver.statistics.last_failure, self.driver.slots.last_words
+        return f"{decided} ({said})" if said else decided
 
     def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802
         """Wait for the end; whether it has come. A job that failed raises why."""

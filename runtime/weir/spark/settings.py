@@ -4,6 +4,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from weir.errors import JobRejected
+
 OWN_CORES = 2
 """Cores beside the slots for Spark's own jobs: slots hold theirs for good."""
 
@@ -65,10 +67,19 @@ def nested(flat: Mapping[str, str]) -> dict[str, object]:
         place = tree
         for part in path:
             inner = place.setdefault(part, {})
-            assert isinstance(inner, dict), f"{key} is both a setting and a group of settings"
+            if not isinstance(inner, dict):
+                raise _both(key, part)
             place = inner
+        if leaf in place:
+            raise _both(key, leaf)
         place[leaf] = _typed(value)
     return tree
+
+
+def _both(key: str, name: str) -> JobRejected:
+    return JobRejected(
+        f"weir.{key}: {name} is given as a setting and as a group of settings; remove one of them"
+    )
 
 
 def _typed(text: str) -> object:

@@ -29,8 +29,13 @@ class MessageLink:
         self._queue.put(dumps(message))
 
     def receive(self) -> object:
-        """Wait for the next message; a link that has ended is a ``ConnectionError``."""
-        frame = read_frame(self._sock)
+        """Wait for the next message; a link that has ended, however, is a ``ConnectionError``."""
+        try:
+            frame = read_frame(self._sock)
+        except ConnectionError:
+            raise
+        except OSError as problem:  # the kernel gave the peer up, or somebody closed the link here
+            raise ConnectionError(str(problem)) from problem
         try:
             return loads(bytes(frame.payload))
         except Undecodable as problem:
@@ -40,14 +45,14 @@ class MessageLink:
         """Write what is queued, then end the link."""
         self._queue.put(None)
         self._writer.join(timeout=5.0)
-        with suppress(OSError):
-            self._sock.shutdown(socket.SHUT_RDWR)
+        self.cut()
         self._sock.close()
 
     def cut(self) -> None:
         """End the link at once; whoever reads from it hears so."""
         with suppress(OSError):
-            self._sock.shutdown(socket.SHUT_RDWR)
+            # Not TLS's own shutdown, which would change the object under the thread that reads.
+            socket.socket.shutdown(self._sock, socket.SHUT_RDWR)
 
     def _write(self) -> None:
         while (payload := self._queue.get()) is not None:

@@ -1,18 +1,20 @@
 """What the driver shows to its API, and what it does with orders from there."""
 
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
 from weir.api.config import load_config
-from weir.core.attempt import CancelRequested, ReportRestart, ReportStatus
+from weir.core.attempt import CancelRequested, ReportRestart, ReportStatus, initial
 from weir.core.coordinator import actions
 from weir.core.coordinator.events import CheckpointRequested, SubtaskAcked, Timings
 from weir.core.ids import AttemptId, CheckpointId, EdgeId, Epoch, Millis, OperatorId, SubtaskId
 from weir.core.job import Launch
 from weir.core.lifecycle import JobStatus, TimePassed
 from weir.core.reasons import Reason
+from weir.core.restarts import NoRestart
 from weir.core.snapshots import (
     CheckpointKind,
     KeyedHandle,
@@ -40,6 +42,7 @@ GRAPH = JobGraph(
     (Stage(WORDS, RelayHead(), (), NOTHING, "the words"), Stage(SUMS, RelayHead(), (), NOTHING)),
 )
 CHECKPOINT = CheckpointKind.CHECKPOINT
+JOB = SimpleNamespace(attempt=initial(TOPOLOGY, NoRestart()))
 
 
 @dataclass(frozen=True)
@@ -87,13 +90,13 @@ class Driver:
     # -- what happens to it
 
     def at(self, now, *said):
-        self.statistics.witness(TimePassed(Millis(now)), None, said)
+        self.statistics.witness(TimePassed(Millis(now)), JOB, said)
 
     def ack(self, checkpoint, subtask, size, timings):
         file = KeyedHandle(KeyGroupRange(0, 127), StateFile("f", size))
         snapshot = SubtaskSnapshot(subtask, keyed=(file,))
         acked = SubtaskAcked(AttemptId(1), CheckpointId(checkpoint), subtask, snapshot, timings)
-        self.statistics.witness(acked, None, ())
+        self.statistics.witness(acked, JOB, ())
 
 
 def a_manifest(checkpoint, kind=CHECKPOINT):

@@ -1,0 +1,16 @@
+"""Where the integration tests get their dice: one seed for a whole run, printed and replayable.
+
+``WEIR_SEED=123`` repeats a run; ``WEIR_ALL=1`` runs everything where otherwise a sample is run.
+"""
+
+import os
+import random
+import secrets
+
+SEED = int(os.environ.get("WEIR_SEED") or secrets.randbelow(1 << 32))
+RUNS_ALL = os.environ.get("WEIR_ALL", "") not in ("", "0")
+
+
+def dice(purpose: str) -> random.Random:
+    """Of their own for each purpose, so that one test's throws do not move another's."""
+    return random.Random(f"{SEED} {purpose}")  # noqa: S311 - must be repeatable
