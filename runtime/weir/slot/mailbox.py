@@ -89,10 +89,11 @@ class Mailbox:
     def run(self) -> None:
         """Until the driver sends it home."""
         while not self._is_over.is_set():
-            self._round()
+            self.step()
         self._reset(tuple(self._hosted))
 
-    def _round(self) -> None:
+    def step(self) -> None:
+        """What was posted, what is due, one turn, and what has arrived; waits if there is none."""
         while self._inbox:
             self._receive(self._inbox.popleft())
         self._chores()

@@ -1,0 +1,235 @@
+"""Real slots without processes: the test steps each mailbox, and plays the driver.
+
+Exchanges are real and talk over loopback. Work beside the mailbox is done at once, or when the test
+says so, by the same executor. Nothing waits: a step that has nothing to do returns.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import TypeVar
+
+from weir.core.barriers import AlignmentType, Barrier
+from weir.core.coordinator.events import SubtaskAcked
+from weir.core.enumerator import AssignSplit, NoMoreSplits
+from weir.core.ids import (
+    NO_CHECKPOINT,
+    AttemptId,
+    CheckpointId,
+    Epoch,
+    Millis,
+    SlotId,
+    SplitId,
+    SubtaskId,
+)
+from weir.core.policy import Mode
+from weir.core.rescale import Inheritance, inherit
+from weir.core.snapshots import CheckpointKind, Manifest, Width
+from weir.dataflow.physical import JobGraph
+from weir.exchange import Exchange
+from weir.slot.keeping import Keeping, StateFiles
+from weir.slot.launching import Launcher, Manners
+from weir.slot.mailbox import Mailbox
+from weir.wire.control import Abort, Completed, HostSubtasks, Reset, Seated, Tell
+
+SECRET = b"the secret of this very job....."
+EPOCH = Epoch(1)
+FIRST, SECOND = AttemptId(1), AttemptId(2)
+USUAL = Manners(Mode.EXACTLY_ONCE, declines_after_end=False)
+IN_MEMORY = Keeping("memory://weir", inline_threshold=1 << 20, memory_limit=1 << 20)
+
+_LONG_ENOUGH = 20.0
+_QUIET_STEPS = 40
+
+T = TypeVar("T")
+
+
+class Hand(Executor):
+    """Does the work at once, or keeps it until it is told to."""
+
+    def __init__(self) -> None:
+        self.is_held = False
+        self._kept: list[Callable[[], None]] = []
+
+    def submit(self, fn: Callable[..., T], /, *args: object, **kwargs: object) -> Future[T]:
+        future: Future[T] = Future()
+
+        def work() -> None:
+            future.set_result(fn(*args, **kwargs))
+
+        if self.is_held:
+            self._kept.append(work)
+        else:
+            work()
+        return future
+
+    def release(self) -> None:
+        """Do what was kept, and go on doing at once what comes."""
+        self.is_held = False
+        kept, self._kept = self._kept, []
+        for work in kept:
+            work()
+
+
+@dataclass
+class SlotInHand:
+    """One slot."""
+
+    exchange: Exchange
+    mailbox: Mailbox
+    hand: Hand
+
+    def step(self) -> None:
+        self.exchange.wake()
+        self.mailbox.step()
+
+
+@dataclass
+class SlotsInHand:
+    """All slots of a job and what they have said."""
+
+    graph: JobGraph
+    slots: list[SlotInHand]
+    seats: dict[SubtaskId, int]
+    said: list[object] = field(default_factory=list)
+
+    # -- the driver's part
+
+    def host(
+        self,
+        attempt: AttemptId = FIRST,
+        restored: Manifest | None = None,
+        *,
+        only: int | None = None,
+    ) -> None:
+        """Launch everything, in all slots or in one of them."""
+        heritage = _heritage(self.graph, restored)
+        seats = tuple(
+            Seated(subtask, self.slots[at].exchange.name, *self.slots[at].exchange.address)
+            for subtask, at in self.seats.items()
+        )
+        checkpoint = restored.checkpoint if restored else NO_CHECKPOINT
+        for number, slot in enumerate(self.slots):
+            own = tuple(heritage[s] for s, at in self.seats.items() if at == number)
+            if only in (None, number):
+                slot.mailbox.post(HostSubtasks(EPOCH, attempt, checkpoint, own, seats))
+
+    def reset(self, *subtasks: SubtaskId) -> None:
+        for subtask in subtasks:
+            self._home(subtask).mailbox.post(Reset((subtask,)))
+
+    def tell(self, subtask: SubtaskId, mail: object, attempt: AttemptId = FIRST) -> None:
+        self._home(subtask).mailbox.post(Tell(subtask, attempt, mail))
+
+    def assign(
+        self, subtask: SubtaskId, *splits: SplitId, last: bool = False, attempt: AttemptId = FIRST
+    ) -> None:
+        for split in splits:
+            self.tell(subtask, AssignSplit(split), attempt)
+        if last:
+            self.tell(subtask, NoMoreSplits(), attempt)
+
+    def complete(
+        self, barrier: Barrier, *, leaving: bool = False, attempt: AttemptId = FIRST
+    ) -> None:
+        for subtask in self.graph.topology.subtasks:
+            self.tell(subtask, Completed(barrier.checkpoint, barrier.kind, leaving), attempt)
+
+    def abort(self, checkpoint: int) -> None:
+        for subtask in self.graph.topology.subtasks:
+            self.tell(subtask, Abort(CheckpointId(checkpoint)))
+
+    # -- time
+
+    def step(self, *numbers: int) -> None:
+        for number in numbers or range(len(self.slots)):
+            self.slots[number].step()
+
+    def until(self, done: Callable[[], object], *numbers: int) -> None:
+        deadline = monotonic() + _LONG_ENOUGH
+        while not done():
+            assert monotonic() < deadline, f"this is all that was said: {self.said}"
+            self.step(*numbers)
+
+    def settle(self, *numbers: int) -> None:
+        """Long enough for everything that can happen to have happened."""
+        for _ in range(_QUIET_STEPS):
+            self.step(*numbers)
+
+    # -- what was said
+
+    def heard(self, kind: type[T]) -> list[T]:
+        return [said for said in self.said if isinstance(said, kind)]
+
+    def acks(self, checkpoint: int) -> dict[SubtaskId, SubtaskAcked]:
+        heard = self.heard(SubtaskAcked)
+        return {ack.subtask: ack for ack in heard if ack.checkpoint == checkpoint}
+
+    def is_acked(self, checkpoint: int) -> bool:
+        return len(self.acks(checkpoint)) == len(self.graph.topology.subtasks)
+
+    def manifest(self, checkpoint: int) -> Manifest:
+        """The checkpoint as the driver would write it down."""
+        topology, acks = self.graph.topology, self.acks(checkpoint)
+        assert len(acks) == len(topology.subtasks), "every subtask has acked"
+        return Manifest(
+            CheckpointId(checkpoint),
+            EPOCH,
+            CheckpointKind.CHECKPOINT,
+            Millis(0),
+            "chk",
+            topology.fingerprint(),
+            tuple(Width(o.id, o.parallelism, o.max_parallelism) for o in topology.operators),
+            tuple(acks[subtask].snapshot for subtask in sorted(acks)),
+            (),
+            (),
+            (),
+        )
+
+    def _home(self, subtask: SubtaskId) -> SlotInHand:
+        return self.slots[self.seats[subtask]]
+
+
+@contextmanager
+def slots_in_hand(
+    graph: JobGraph,
+    seats: dict[SubtaskId, int] | None = None,
+    *,
+    manners: Manners = USUAL,
+    keeping: Keeping = IN_MEMORY,
+) -> Iterator[SlotsInHand]:
+    """As many slots as the seats name; by default all subtasks sit in one."""
+    placed = seats or dict.fromkeys(graph.topology.subtasks, 0)
+    job = SlotsInHand(graph, [], placed)
+    for number in range(max(placed.values()) + 1):
+        exchange = Exchange(SlotId(f"slot-{number}"), "127.0.0.1", SECRET, None)
+        hand = Hand()
+        launcher = Launcher(graph, manners, StateFiles(keeping), hand)
+        mailbox = Mailbox(launcher, exchange, job.said.append)
+        job.slots.append(SlotInHand(exchange, mailbox, hand))
+    try:
+        yield job
+    finally:
+        for slot in job.slots:
+            slot.exchange.close()
+
+
+def a_barrier(
+    checkpoint: int,
+    kind: CheckpointKind = CheckpointKind.CHECKPOINT,
+    alignment: AlignmentType = AlignmentType.ALIGNED,
+    location: str = "memory://weir/chk",
+) -> Barrier:
+    return Barrier(CheckpointId(checkpoint), kind, alignment, Millis(0), location)
+
+
+def _heritage(graph: JobGraph, restored: Manifest | None) -> dict[SubtaskId, Inheritance]:
+    if restored is not None:
+        return dict(inherit(restored, graph.topology, without_in_flight=False))
+    return _nothing(graph.topology.subtasks)
+
+
+def _nothing(subtasks: Iterable[SubtaskId]) -> dict[SubtaskId, Inheritance]:
+    return {subtask: Inheritance(subtask) for subtask in subtasks}
