@@ -74,9 +74,9 @@ def publish(staging: Staging, name: str) -> str:
         _move(staging.store, staged, published)
     elif not staging.store.exists(published):
         raise JobRejected(
-            f"{staged} is gone before it was committed, and its rows with it. Somebody deleted it, "
-            "or the job goes back to a savepoint whose output was given up since: restore a newer "
-            "checkpoint"
+            f"{staged} is to be committed and is not there. Either the job wrote to another "
+            "directory when it was saved: give the sink that path; or it goes back to a savepoint "
+            "whose output was given up since: restore a newer checkpoint; or somebody deleted it"
         )
     return file
 

@@ -1,7 +1,8 @@
 """Commits sinks' transactions and ends those that dead attempts left, one sink at a time.
 
 Each sink has a thread of its own, so commits of one sink keep their order and a slow external
-system delays no other. A commit that fails is in doubt and comes again (spec R5, C19).
+system delays no other. A commit that fails is in doubt and comes again (spec R5, C19), unless it
+can never succeed: then the driver ends, with the reason, and the job stays as it is.
 """
 
 import logging
@@ -11,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from weir.core.coordinator import actions, events
 from weir.core.ids import Epoch, OperatorId, SubtaskId
 from weir.core.job import Event
-from weir.errors import Fenced
+from weir.errors import Fenced, JobRejected, WeirError
 from weir.ports.sinks import Committer
 
 log = logging.getLogger("weir.driver")
@@ -21,10 +22,14 @@ class Committing:
     """The sinks' ends in the driver."""
 
     def __init__(
-        self, committers: Mapping[OperatorId, Committer], tell: Callable[[Event], None]
+        self,
+        committers: Mapping[OperatorId, Committer],
+        tell: Callable[[Event], None],
+        fail: Callable[[WeirError], None],
     ) -> None:
         self._committers = committers
         self._tell = tell
+        self._fail = fail
         self._threads = {
             sink: ThreadPoolExecutor(1, thread_name_prefix=f"weir-commit-{sink}")
             for sink in committers
@@ -42,6 +47,8 @@ class Committing:
         except Fenced:
             log.warning("Sink %s belongs to a newer driver now.", commit.sink)
             self._tell(events.CommitInDoubt(commit.sink, commit.sequence))
+        except JobRejected as problem:
+            self._fail(problem)
         except Exception as problem:  # noqa: BLE001 - the external system may fail in any way
             log.warning("Commit %s of sink %s failed: %s", commit.sequence, commit.sink, problem)
             self._tell(events.CommitInDoubt(commit.sink, commit.sequence))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from weir.core.enumerator import Pool, Splits
 from weir.core.ids import OperatorId
 from weir.core.job import Event, SplitsFound
+from weir.errors import JobRejected, WeirError
 from weir.ports.sources import Source
 
 log = logging.getLogger("weir.driver")
@@ -21,9 +22,15 @@ LOOK_SECONDS = 1.0
 class Discovering:
     """The sources' ends in the driver."""
 
-    def __init__(self, sources: Mapping[OperatorId, Source], tell: Callable[[Event], None]) -> None:
+    def __init__(
+        self,
+        sources: Mapping[OperatorId, Source],
+        tell: Callable[[Event], None],
+        fail: Callable[[WeirError], None],
+    ) -> None:
         self._sources = sources
         self._tell = tell
+        self._fail = fail
         self._is_over = threading.Event()
         self._threads: list[threading.Thread] = []
 
@@ -50,6 +57,9 @@ class Discovering:
         while not self._is_over.is_set():
             try:
                 found = source.discover(seen)
+            except JobRejected as problem:
+                self._fail(problem)
+                return
             except Exception as problem:  # noqa: BLE001 - a connector may fail in any way
                 log.warning("%s could not look for new splits: %s", operator, problem)
             else:

@@ -19,6 +19,7 @@ from weir.core.invariants import violations
 from weir.core.job import Action, Event, Job, next_deadline, step
 from weir.core.lifecycle import TimePassed
 from weir.core.telling import Level, Line, tell
+from weir.errors import WeirError
 
 log = logging.getLogger("weir.driver")
 
@@ -55,7 +56,7 @@ class Loop:
     witnesses: Sequence[Witness]
     job: Job
     end: EndDriver | None = None
-    _queue: SimpleQueue[Event] = field(default_factory=SimpleQueue)
+    _queue: SimpleQueue[Event | WeirError] = field(default_factory=SimpleQueue)
     _dice: random.Random = field(default_factory=random.Random)
     _now: Millis = Millis(0)
 
@@ -63,17 +64,23 @@ class Loop:
         """From any thread."""
         self._queue.put(event)
 
+    def fail(self, problem: WeirError) -> None:
+        """From any thread: nothing that the core could decide would help, and time would not."""
+        self._queue.put(problem)
+
     def run(self, first: tuple[Action, ...]) -> EndDriver:
         """Until the core says that the driver ends."""
         self._carry_out(first)
         while self.end is None:
             event = self._next()
+            if isinstance(event, WeirError):
+                raise event
             self._pass_time()
             if event is not None and self.end is None:
                 self._step(event)
         return self.end
 
-    def _next(self) -> Event | None:
+    def _next(self) -> Event | WeirError | None:
         deadline = next_deadline(self.job)
         patience = LONGEST_WAIT_SECONDS
         if deadline is not None:

@@ -32,6 +32,7 @@ from weir.driver.starting import AlreadyOver, Begun, Starting
 from weir.driver.statistics import Statistics
 from weir.driver.storing import Storing
 from weir.driver.trace import Beginning, Trace
+from weir.errors import WeirError
 from weir.storage.log import JobLog
 from weir.storage.objects import ObjectStore
 from weir.wire.links import Address, Listener, Purpose, Tls
@@ -87,10 +88,12 @@ class Driver:
         self.slots = Slots(listener, pool, submission.patience, self.tell)
         heads = {stage.operator: stage.head for stage in submission.graph.stages}
         self._discovering = Discovering(
-            {o: h.source for o, h in heads.items() if isinstance(h, SourceHead)}, self.tell
+            {o: h.source for o, h in heads.items() if isinstance(h, SourceHead)},
+            self.tell,
+            self.fail,
         )
         committers = {o: h.sink.committer() for o, h in heads.items() if isinstance(h, SinkHead)}
-        self._committing = Committing(committers, self.tell)
+        self._committing = Committing(committers, self.tell, self.fail)
 
     @property
     def address(self) -> Address:
@@ -105,9 +108,17 @@ class Driver:
             else:
                 self._loop.tell(event)
 
+    def fail(self, problem: WeirError) -> None:
+        """From any thread, once the epoch is ours: the driver ends and the job stays as it is."""
+        assert self._loop is not None, "nothing acts before the epoch is ours"
+        self._loop.fail(problem)
+
     # -- requests
 
     def ask(self, kind: CheckpointKind, location: str = "", key: str = "") -> RequestId:
+        usual = self._submission.config.checkpointing.savepoint_dir
+        if kind.is_savepoint and usual and not location:
+            location = f"{usual.rstrip('/')}/savepoint-{uuid4().hex[:12]}"
         request, _ = self._requests.ask(self.tell, kind, location, key)
         return request
 

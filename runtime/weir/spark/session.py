@@ -10,8 +10,11 @@ Spark. This module puts the parts together and decides nothing.
 import logging
 import os
 import secrets
+import signal
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from uuid import uuid4
@@ -84,7 +87,19 @@ def _spark(name: str, config: JobConfig, given: Mapping[str, str]) -> SparkSessi
     builder = SparkSession.builder.appName(name)
     for key, value in spark_settings(slots, Path(weir.__file__).parent.parent, given).items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    with _own_interrupt():
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _own_interrupt() -> Iterator[None]:
+    """Spark takes Ctrl-C for itself, to cancel its jobs; ours would be cancelled without a word."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 class WeirSession:
