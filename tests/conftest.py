@@ -3,9 +3,13 @@
 import os
 
 import pytest
+from hypothesis import settings
 
 from simulation.bugs import bug_named
 from simulation.sabotage import plant
+
+settings.register_profile("weir", deadline=None)  # no test asserts a time
+settings.load_profile("weir")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

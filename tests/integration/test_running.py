@@ -37,3 +37,39 @@ def test_a_slot_that_is_killed_again_and_again_is_replaced_and_the_other_stays(t
 
 def is_another(job, survivor, victim):
     return [pid for pid in job.slots() if pid not in (survivor, victim)]
+
+
+def test_user_code_that_stumbles_once_is_tried_again_and_every_row_counts_once(tmp_path):
+    """Spec R2, R4, U3: the message names the operator and shows the row; then the job goes on."""
+    setting = a_job(tmp_path, poisoned_offset=12_345, is_poisoned_once=True)
+    with real_job(setting, tmp_path) as job:
+        driver = job.start()
+        assert driver.until_ended()["ended"] == "finished"
+        assert job.verdict().is_exactly_once
+        message = next(line for line in driver.log().splitlines() if "poisoned" in line)
+        assert "sums" in message
+        assert "12345" in message
+
+
+def test_without_a_restart_strategy_the_first_failure_of_user_code_ends_the_job(tmp_path):
+    """Spec R2: with the type none the job fails, and says why."""
+    setting = a_job(tmp_path, poisoned_offset=12_345, config=(("weir.restart.type", "none"),))
+    with real_job(setting, tmp_path) as job:
+        driver = job.start()
+        ending = driver.until_ended()
+        assert ending["ended"] == "failed"
+        assert "poisoned" in ending["problem"]
+        assert driver.popen.returncode == 1
+        assert job.traces.all()[-1].launches == 1
+
+
+def test_a_job_with_too_few_slots_says_how_many_are_missing(tmp_path):
+    """Spec R3, U3: it waits for as many as it needs, and its status says for how many."""
+    setting = a_job(tmp_path).having(("spark.master", "local[1,1000]"))
+    with real_job(setting, tmp_path) as job:
+        driver = job.start()
+        job.until("one slot", job.slots)
+        waiting = {"status": "waiting for slots", "missing": 1}
+        job.until("the status says so", lambda: driver.ask("status") == waiting)
+        driver.tell(do="cancel")
+        assert driver.until_ended()["ended"] == "canceled"

@@ -52,6 +52,8 @@ class FedReader:
 
     @property
     def position(self) -> str:
+        if self.source.forgets:
+            raise OSError("nobody knows where we are")
         return str(self.at)
 
     @property
@@ -76,6 +78,7 @@ class FedSource:
     at_once: int = 1_000_000
     rest_ms: int = 1
     breaks: bool = False
+    forgets: bool = False
     opened: list[tuple[SplitId, str]] = field(default_factory=list)
     readers: list[FedReader] = field(default_factory=list)
     found: list[Discovery | Exception] = field(default_factory=list)
@@ -211,8 +214,8 @@ def a_chain(source: FedSource, sink: KeptSink, *steps: Step, width: int = 1) -> 
     return JobGraph(topology, stages, {EdgeId("rows"): ("n",)})
 
 
-def a_confluence(source: FedSource, more: FedSource, sink: KeptSink) -> JobGraph:
-    """Two sources run into one sink."""
+def a_confluence(source: FedSource, more: FedSource, head: Head, *steps: Step) -> JobGraph:
+    """Two sources run into one operator, which is a sink in most tests."""
     topology = Topology(
         (an_operator(READ, 1), an_operator(MORE, 1), an_operator(WRITE, 1, is_sink=True)),
         (
@@ -223,6 +226,6 @@ def a_confluence(source: FedSource, more: FedSource, sink: KeptSink) -> JobGraph
     stages = (
         a_stage(READ, SourceHead(source)),
         a_stage(MORE, SourceHead(more)),
-        a_stage(WRITE, SinkHead(sink)),
+        a_stage(WRITE, head, *steps),
     )
     return JobGraph(topology, stages)

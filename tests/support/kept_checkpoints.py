@@ -22,6 +22,13 @@ def unreadable(directory: str, storage: Mapping[str, str]) -> list[str]:
     return [problem for path in paths for problem in _problems(store, path)]
 
 
+def newest_offered(directory: str) -> str:
+    """The directory of the checkpoint that the log's last line of checkpoints ends with."""
+    entries = JobLog(store_for(directory), directory).read()
+    assert entries is not None, f"the log of {directory} cannot be read to its end"
+    return candidates(entries)[-1].path.rpartition("/")[0]
+
+
 def _problems(store: ObjectStore, path: str) -> Iterator[str]:
     manifest = manifests.read(store, path)
     if isinstance(manifest, Damaged):

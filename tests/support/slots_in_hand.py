@@ -24,6 +24,7 @@ from weir.core.ids import (
     SplitId,
     SubtaskId,
 )
+from weir.core.lifecycle import SubtaskRunning
 from weir.core.policy import Mode
 from weir.core.rescale import Inheritance, inherit
 from weir.core.snapshots import CheckpointKind, Manifest, Width
@@ -94,6 +95,8 @@ class SlotsInHand:
     slots: list[SlotInHand]
     seats: dict[SubtaskId, int]
     said: list[object] = field(default_factory=list)
+    now: int = 0
+    """By the slots' clock, which goes on by one with every step."""
 
     # -- the driver's part
 
@@ -126,6 +129,8 @@ class SlotsInHand:
     def assign(
         self, subtask: SubtaskId, *splits: SplitId, last: bool = False, attempt: AttemptId = FIRST
     ) -> None:
+        """As an enumerator does: to a reader that runs."""
+        self.until(lambda: SubtaskRunning(attempt, subtask) in self.said, self.seats[subtask])
         for split in splits:
             self.tell(subtask, AssignSplit(split), attempt)
         if last:
@@ -144,6 +149,7 @@ class SlotsInHand:
     # -- time
 
     def step(self, *numbers: int) -> None:
+        self.now += 1
         for number in numbers or range(len(self.slots)):
             self.slots[number].step()
 
@@ -207,7 +213,7 @@ def slots_in_hand(
         exchange = Exchange(SlotId(f"slot-{number}"), "127.0.0.1", SECRET, None)
         hand = Hand()
         launcher = Launcher(graph, manners, StateFiles(keeping), hand)
-        mailbox = Mailbox(launcher, exchange, job.said.append)
+        mailbox = Mailbox(launcher, exchange, job.said.append, lambda: Millis(job.now))
         job.slots.append(SlotInHand(exchange, mailbox, hand))
     try:
         yield job

@@ -7,6 +7,7 @@ keep their order, and no batch that leaves is empty. Markers are not routed: the
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from weir.core.ids import ChannelId
@@ -15,6 +16,12 @@ from weir.core.topology import Edge, EdgeKind, Topology, receivers_of
 from weir.wire.keys import key_groups
 
 Routed = list[tuple[ChannelId, pa.RecordBatch]]
+
+Owners = npt.NDArray[np.generic]
+Rows = npt.NDArray[np.int64]
+
+PICKED_WIDTH = 32
+"""Up to so many receivers it is faster to look for the rows of each than to sort them."""
 
 WHOLE_ROWS = 8192
 """Up to so many rows a batch is dealt as one; a longer one is shared out among the receivers."""
@@ -55,18 +62,15 @@ class Router:
     def _by_owner(self, batch: pa.RecordBatch) -> Routed:
         groups = key_groups(batch, self._keys, self._max_parallelism)
         width = len(self._channels)
-        # NumPy sorts small unsigned numbers by radix: one or two passes, whatever their order.
         small = np.uint8 if width <= 1 << 8 else np.uint16
         owners = owners_of(groups, width, self._max_parallelism).astype(small)
         if owners.min() == owners.max():
             return [(self._channels[owners[0]], batch)]
-        order = np.argsort(owners, kind="stable")
-        ends = np.searchsorted(owners[order], np.arange(width, dtype=small), side="right").tolist()
-        grouped = batch.take(pa.array(order))
+        chosen = picked(owners, width) if width <= PICKED_WIDTH else sorted_out(owners, width)
         return [
-            (channel, grouped.slice(start, end - start))
-            for channel, start, end in zip(self._channels, [0, *ends], ends, strict=False)
-            if end > start
+            (channel, batch.take(pa.array(rows)))
+            for channel, rows in zip(self._channels, chosen, strict=True)
+            if len(rows)
         ]
 
     def _dealt(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -79,3 +83,15 @@ class Router:
         channel = self._channels[self._turn % len(self._channels)]
         self._turn += 1
         return channel
+
+
+def picked(owners: Owners, width: int) -> list[Rows]:
+    """The rows of each receiver, one look over all of them for each: best for a few receivers."""
+    return [np.flatnonzero(owners == receiver) for receiver in range(width)]
+
+
+def sorted_out(owners: Owners, width: int) -> list[Rows]:
+    """The rows of each receiver by one sort, which NumPy does by radix for numbers this small."""
+    order = np.argsort(owners, kind="stable")
+    starts = np.searchsorted(owners[order], np.arange(1, width, dtype=owners.dtype))
+    return np.split(order, starts)

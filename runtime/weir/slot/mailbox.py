@@ -23,6 +23,7 @@ from weir.core.task import Order, Task
 from weir.core.turns import Advance, Mail, Poll, Process, Reach, Rest, Turn, Turns
 from weir.exchange import Arrived, Broken, Credited, Exchange
 from weir.ports.failures import UserCodeFailed
+from weir.ports.operators import Clock
 from weir.slot.hosted import Hosted, Run
 from weir.slot.launching import Launcher, Prepared
 from weir.slot.post import Post
@@ -34,6 +35,10 @@ log = logging.getLogger("weir.slot")
 OUTPUT_LIMIT = 2
 BATCH_LIMIT = 32
 LONGEST_REST_MS = 1000
+
+
+def wall_clock() -> Millis:
+    return Millis(time.time_ns() // 1_000_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +54,13 @@ class Mailbox:
     """All subtasks of one slot, run by one thread."""
 
     def __init__(
-        self, launcher: Launcher, exchange: Exchange, speak: Callable[[object], None]
+        self,
+        launcher: Launcher,
+        exchange: Exchange,
+        speak: Callable[[object], None],
+        clock: Clock = wall_clock,
     ) -> None:
+        self.now = clock
         self._launcher = launcher
         self._exchange = exchange
         self._speak = speak
@@ -368,6 +378,3 @@ class Mailbox:
             self._turns.remove(hosted.subtask)
             hosted.is_ready = False
         self._speak(Failed(hosted.attempt, hosted.subtask, cause, words))
-
-    def now(self) -> Millis:
-        return Millis(time.time_ns() // 1_000_000)

@@ -234,7 +234,7 @@ def test_rows_that_somebody_deleted_before_the_commit_are_missed(sink):
     name = staged(sink, rows(0, 10))
     sink.staging().discard([name])
 
-    with pytest.raises(JobRejected, match="gone before it was committed"):
+    with pytest.raises(JobRejected, match="is to be committed and is not there"):
         sink.committer().commit(1, (name,))
 
 

@@ -1,0 +1,308 @@
+"""The one thread of a slot: rows flow, attempts are fenced, and user code fails nobody else."""
+
+import pytest
+
+from fed_jobs import (
+    ONE,
+    READ_0,
+    WORK,
+    WORK_0,
+    WRITE,
+    WRITE_0,
+    FailsAt,
+    FedSource,
+    KeptSink,
+    Tenfold,
+    a_chain,
+)
+from slots_in_hand import FIRST, SECOND, a_barrier, slots_in_hand
+from weir.core.attempt import FailureCause
+from weir.core.coordinator.events import SubtaskDeclined
+from weir.core.ids import SubtaskId
+from weir.core.job import SplitWanted
+from weir.core.lifecycle import SubtaskRunning
+from weir.core.reasons import Reason
+from weir.wire.control import Completed, Failed, Leave
+
+APART = {READ_0: 0, WORK_0: 1, WRITE_0: 1}
+WIDE = {
+    SubtaskId(operator, index): index for operator in ("read", "work", "write") for index in (0, 1)
+}
+
+
+@pytest.fixture
+def source():
+    return FedSource()
+
+
+@pytest.fixture
+def sink():
+    return KeptSink()
+
+
+def begin(job):
+    job.host()
+    job.until(lambda: len(job.heard(SubtaskRunning)) == len(job.graph.topology.subtasks))
+
+
+# Rows
+
+
+@pytest.mark.parametrize("seats", [None, APART], ids=["in one slot", "in two slots"])
+def test_rows_flow_from_the_source_through_the_steps_into_the_sink(source, sink, seats):
+    """A channel inside a slot behaves as one between slots (D3)."""
+    source.feed(1, 2, 3)
+    with slots_in_hand(a_chain(source, sink, Tenfold()), seats) as job:
+        begin(job)
+        job.assign(READ_0, ONE)
+        job.until(lambda: len(sink.written) == 3)
+    assert sink.written == [10, 20, 30]
+
+
+def test_rows_of_one_key_meet_in_one_subtask_whatever_slot_they_were_read_in(sink):
+    """S11: a hashed edge leads every row of a key to the owner of its key group."""
+    source = FedSource({ONE: list(range(50)), "two": list(range(50))})
+    with slots_in_hand(a_chain(source, sink, width=2), WIDE) as job:
+        begin(job)
+        job.assign(SubtaskId("read", 0), ONE)
+        job.assign(SubtaskId("read", 1), "two")
+        job.until(lambda: len(sink.written) == 100)
+    first, second = (writer.open_rows for writer in sink.writers)
+    assert sorted(sink.written) == sorted([*range(50), *range(50)])
+    assert not set(first) & set(second)
+
+
+def test_every_row_arrives_once_and_in_order_however_little_credit_there_is(source, sink):
+    """R7: a sender without credit keeps its output queued; nothing is lost or overtaken."""
+    source.at_once = 1
+    source.feed(*range(300))
+    with slots_in_hand(a_chain(source, sink), APART) as job:
+        begin(job)
+        job.assign(READ_0, ONE)
+        job.settle(0)
+        job.until(lambda: len(sink.written) == 300)
+    assert sink.written == list(range(300))
+
+
+def test_a_reader_asks_for_a_split_once_and_then_waits(source, sink):
+    """C4: splits are handed out by the driver, one for each time that a reader asks."""
+    with slots_in_hand(a_chain(source, sink)) as job:
+        begin(job)
+        job.settle()
+        assert job.heard(SplitWanted) == [SplitWanted(FIRST, READ_0)]
+
+
+# Attempts
+
+
+def test_a_relaunched_subtask_forgets_its_earlier_attempt(source, sink):
+    """R3: survivors are reset in place and begin anew in the same process."""
+    source.feed(1, 2)
+    with slots_in_hand(a_chain(source, sink)) as job:
+        begin(job)
+        job.assign(READ_0, ONE)
+        job.until(lambda: sink.written == [1, 2])
+        job.reset(READ_0, WORK_0, WRITE_0)
+        job.host(SECOND)
+        job.until(lambda: SubtaskRunning(SECOND, WRITE_0) in job.said)
+        job.assign(READ_0, ONE, attempt=SECOND)
+        job.until(lambda: len(sink.written) == 4)
+    assert sink.written == [1, 2, 1, 2]
+    assert [writer.closed for writer in sink.writers] == [True, False]
+    assert source.readers[0].closed
+
+
+def test_messages_of_an_older_attempt_change_nothing(source, sink):
+    """Every message carries its attempt, which fences it (C17)."""
+    source.feed(1)
+    with slots_in_hand(a_chain(source, sink)) as job:
+        begin(job)
+        job.host(SECOND)
+        job.until(lambda: SubtaskRunning(SECOND, WRITE_0) in job.said)
+        job.assign(READ_0, ONE, attempt=FIRST)
+        job.settle()
+        assert sink.written == []
+
+
+def test_a_trigger_for_an_attempt_that_is_over_is_declined(source, sink):
+    """C9: a trigger always gets an answer, or the checkpoint would wait for its timeout."""
+    with slots_in_hand(a_chain(source, sink)) as job:
+        begin(job)
+        job.host(SECOND)
+        job.tell(READ_0, a_barrier(7), FIRST)
+        job.until(lambda: job.heard(SubtaskDeclined))
+        (declined,) = job.heard(SubtaskDeclined)
+    assert declined.reason is Reason.CHECKPOINT_DECLINED_TASK_CLOSING
+
+
+def test_a_trigger_for_a_subtask_that_has_failed_is_declined_as_not_ready(source, sink):
+    """C9."""
+    source.breaks = True
+    with slots_in_hand(a_chain(source, sink)) as job:
+        begin(job)
+        job.assign(READ_0, ONE)
+        job.until(lambda: job.heard(Failed))
+        job.tell(READ_0, a_barrier(7))
+        job.until(lambda: job.heard(SubtaskDeclined))
+        (declined,) = job.heard(SubtaskDeclined)
+    assert declined.reason is Reason.CHECKPOINT_DECLINED_TASK_NOT_READY
+
+
+def test_what_arrives_before_its_receiver_is_launched_is_kept_for_it(source, sink):
+    """R1: the two ends of a channel are launched by two processes, in any order."""
+    source.feed(1, 2, 3)
+    with slots_in_hand(a_chain(source, sink), APART) as job:
+        job.host(only=0)
+        job.assign(READ_0, ONE)
+        job.until(lambda: source.readers and source.readers[0].at == 3)
+        job.settle()
+        job.host(only=1)
+        job.until(lambda: len(sink.written) == 3)
+    assert sink.written == [1, 2, 3]
+
+
+def test_what_arrives_while_its_receiver_reads_its_state_is_kept_for_it(source, sink):
+    """R1."""
+    source.feed(1, 2, 3)
+    with slots_in_hand(a_chain(source, sink), APART) as job:
+        job.slots[1].hand.is_held = True
+        job.host()
+        job.assign(READ_0, ONE)
+        job.until(lambda: source.readers and source.readers[0].at == 3)
+        job.settle()
+        job.slots[1].hand.release()
+        job.until(lambda: len(sink.written) == 3)
+    assert sink.written == [1, 2, 3]
+
+
+def test_a_subtask_that_is_reset_before_it_began_is_closed(source, sink):
+    """R5: a writer that nobody closes would hold its files for ever."""
+    with slots_in_hand(a_chain(source, sink)) as job:
+        job.slots[0].hand.is_held = True
+        job.host()
+        job.step()
+        job.reset(WRITE_0)
+        job.step()
+        job.slots[0].hand.release()
+        job.settle()
+        assert SubtaskRunning(FIRST, WRITE_0) not in job.said
+    assert [writer.closed for writer in sink.writers] == [True]
+
+
+def test_a_slot_that_is_sent_home_closes_what_it_hosts(source, sink):
+    """R3."""
+    with slots_in_hand(a_chain(source, sink)) as job:
+        begin(job)
+        job.slots[0].mailbox.post(Leave())
+        job.slots[0].mailbox.run()
+    assert sink.writers[0].closed
+
+
+# Failures
+
+
+def test_a_failing_user_function_is_reported_once_with_its_words(source, sink):
+    """R4, U3: the driver hears which subtask, why, and that user code did it."""
+    source.at_once = 1
+    source.feed(1, 2, 2, 2)
+    with slots_in_hand(a_chain(source, sink, FailsAt(2))) as job:
+        begin(job)
+        job.assign(READ_0, ONE)
+        job.until(lambda: job.heard(Failed))
+        job.settle()
+        (failed,) = job.heard(Failed)
+    assert (failed.subtask, failed.cause) == (WORK_0, FailureCause.USER_CODE)
+    assert failed.words == "ValueError: 2 is not a number"
+
+
+def test_a_failure_of_one_subtask_stops_no_other(source, sink):
+    """R4: what becomes of the job is the driver's decision."""
+    source.feed(2)
+    with slots_in_hand(a_chain(source, sink, FailsAt(2))) as job:
+        begin(job)
+        job.assign(READ_0, ONE)
+        job.until(lambda: job.heard(Failed))
+        source.feed(3)
+        job.until(lambda: source.readers[0].at == 2)
+
+
+def test_a_sink_that_cannot_be_opened_is_a_failure_of_its_subtask(source, sink):
+    """R4, U3: the reason names the operator."""
+    sink.breaks = True
+    with slots_in_hand(a_chain(source, sink)) as job:
+        job.host()
+        job.until(lambda: job.heard(Failed))
+        (failed,) = job.heard(Failed)
+    assert failed.cause is FailureCause.USER_CODE
+    assert failed.words == f"{WRITE} could not be set up: there is no such sink"
+
+
+def test_a_lost_connection_fails_those_who_used_it(source, sink):
+    """R1: what was on its way is gone, so both ends begin anew."""
+    source.feed(1)
+    with slots_in_hand(a_chain(source, sink), APART) as job:
+        begin(job)
+        job.assign(READ_0, ONE)
+        job.until(lambda: sink.written == [1])
+        job.slots[1].exchange.close()
+        job.until(lambda: job.heard(Failed), 0)
+        (failed,) = job.heard(Failed)
+    assert (failed.subtask, failed.cause) == (READ_0, FailureCause.CONNECTION)
+
+
+def test_a_receiver_without_a_seat_is_nobodys_failure_here(source, sink):
+    """R4: its slot was lost before we heard where it is; an innocent process is not recycled."""
+    source.feed(1, 2)
+    with slots_in_hand(a_chain(source, sink)) as job:
+        job.seats.pop(WORK_0)
+        job.host()
+        job.assign(READ_0, ONE)
+        job.until(lambda: source.readers and source.readers[0].at == 2)
+        job.settle()
+        assert job.heard(Failed) == []
+
+
+# For people
+
+
+def test_gauges_say_what_each_subtask_has_done(source, sink):
+    """U1."""
+    source.feed(1, 2, 3)
+    with slots_in_hand(a_chain(source, sink)) as job:
+        begin(job)
+        job.assign(READ_0, ONE)
+        job.until(lambda: len(sink.written) == 3)
+        gauges = {gauge.subtask: gauge for gauge in job.slots[0].mailbox.gauges()}
+    assert (gauges[WORK_0].rows_in, gauges[WORK_0].rows_out) == (3, 3)
+    assert gauges[READ_0].rows_out == 3
+    assert not gauges[READ_0].back_pressured
+
+
+def test_a_sender_whose_receiver_does_not_read_is_back_pressured(source, sink):
+    """U1, R7."""
+    source.at_once = 1
+    source.feed(*range(100))
+    with slots_in_hand(a_chain(source, sink), APART) as job:
+        begin(job)
+        job.assign(READ_0, ONE)
+        job.settle(0)
+        gauges = {gauge.subtask: gauge for gauge in job.slots[0].mailbox.gauges()}
+        assert gauges[READ_0].back_pressured
+        assert source.readers[0].at < 100
+
+
+def test_a_completion_is_told_to_the_operator(source, sink):
+    """C8: a sink lets go of what a committing checkpoint has covered."""
+    source.feed(1)
+    with slots_in_hand(a_chain(source, sink)) as job:
+        begin(job)
+        job.assign(READ_0, ONE)
+        job.until(lambda: sink.written == [1])
+        for checkpoint in (1, 2):
+            job.tell(READ_0, a_barrier(checkpoint))
+            job.until(lambda number=checkpoint: job.is_acked(number))
+            job.tell(WRITE_0, Completed(checkpoint, a_barrier(checkpoint).kind, leaving=False))
+    first, second = (job.acks(number)[WRITE_0].snapshot for number in (1, 2))
+    assert [transaction.name for transaction in first.transactions] == ["write-0-a1-1"]
+    assert second.transactions == ()
+    assert WORK in {subtask.operator for subtask in job.acks(2)}

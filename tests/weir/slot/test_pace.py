@@ -1,0 +1,39 @@
+"""A turn stays short, whatever a row costs."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weir.slot.pace import FEWEST_ROWS, MOST_ROWS, TURN_SECONDS, Pace
+
+
+@given(st.floats(1e-7, 1e-3))
+def test_turns_come_to_last_as_long_as_they_should(cost):
+    """A11: about twenty milliseconds, learnt from the last turns."""
+    pace = Pace()
+    for _ in range(60):
+        pace.took(pace.rows, pace.rows * cost)
+    fitting = min(max(TURN_SECONDS / cost, FEWEST_ROWS), MOST_ROWS)
+    assert 0.8 * fitting - 1 <= pace.rows <= 1.2 * fitting + 1
+
+
+def test_a_function_that_becomes_slow_is_noticed_within_a_few_turns():
+    """A11."""
+    pace = Pace(rows=MOST_ROWS)
+    for _ in range(12):
+        pace.took(pace.rows, pace.rows * 1e-3)
+    assert pace.rows * 1e-3 < 4 * TURN_SECONDS
+
+
+@given(st.integers(0, 1 << 20), st.floats(0, 1e4))
+def test_a_turn_takes_at_least_a_few_rows_and_never_too_many(rows, seconds):
+    """A11: the slowest function goes on, and one slow row does not stop the next turn."""
+    pace = Pace()
+    pace.took(rows, seconds)
+    assert FEWEST_ROWS <= pace.rows <= MOST_ROWS
+
+
+def test_a_turn_without_rows_teaches_nothing():
+    """A11."""
+    pace = Pace(rows=100)
+    pace.took(0, 1.0)
+    assert pace.rows == 100

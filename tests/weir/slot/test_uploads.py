@@ -1,0 +1,242 @@
+"""The asynchronous part of a snapshot: durable before it is acked, gone when nobody wants it."""
+
+import logging
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from slots_in_hand import Hand, a_barrier
+from weir.core.alignment import Aligner
+from weir.core.ids import ChannelId, CheckpointId, EdgeId, Millis, OperatorId, SubtaskId
+from weir.core.reasons import Reason
+from weir.core.snapshots import KeyGroupRange, Redistribution, Side, StateFile, Transaction
+from weir.core.task import Ack, Decline, Discard, PersistInFlight, Task
+from weir.ports.operators import Captured, KeyedPiece, ListPiece
+from weir.slot.in_flight import read_in_flight
+from weir.slot.keeping import Keeping, StateFiles
+from weir.slot.uploads import Uploads, bare_snapshot
+from weir.state.files import read_list
+
+SUBTASK = SubtaskId(OperatorId("sum"), 0)
+RUN = (3, 2)
+GROUPS = KeyGroupRange(0, 7)
+CONTENT = b"a table"
+EDGE = ChannelId(EdgeId("e"), 0, 1)
+PIECE = KeyedPiece(GROUPS, lambda: pa.py_buffer(CONTENT))
+
+
+def fails():
+    raise OSError("the disk is full")
+
+
+class Bench:
+    """One subtask's uploads, its task, and what it was ordered to do."""
+
+    def __init__(self, directory):
+        self.hand = Hand()
+        self.files = StateFiles(Keeping(f"file://{directory}", inline_threshold=0, memory_limit=0))
+        self.uploads = Uploads(SUBTASK, RUN, self.files, self.hand)
+        self.task = Task(SUBTASK, Aligner(()), {}, {})
+        self.orders = []
+        self.words = []
+        self.released = []
+        self.directory = directory
+
+    def settle(self, act, words):
+        self.words.append(words)
+        self._obey(act(self.task))
+
+    def start(self, checkpoint=1, **captured):
+        barrier = replace(a_barrier(checkpoint), location=f"file://{self.directory}/chk")
+        self.task.trigger(barrier, Millis(0))
+        bare = bare_snapshot(SUBTASK, ((EdgeId("e"), Millis(5)),), reached_end=True)
+        whole = Captured(**captured, release=lambda: self.released.append(checkpoint))
+        self.uploads.start(barrier, whole, bare, sync_ms=4, settle=self.settle)
+
+    def _obey(self, orders):
+        for order in orders:
+            self.orders.append(order)
+            match order:
+                case Discard(checkpoint):
+                    self.uploads.discard(checkpoint)
+                case PersistInFlight(checkpoint, rows):
+                    self.uploads.persist_in_flight(checkpoint, rows, self.settle)
+
+    def abort(self, checkpoint=1):
+        self._obey(self.task.abort(CheckpointId(checkpoint), Millis(0)))
+
+    def ack(self):
+        (ack,) = [order for order in self.orders if isinstance(order, Ack)]
+        return ack
+
+    def names(self):
+        return sorted(path.name for path in self.directory.rglob("*") if path.is_file())
+
+
+@pytest.fixture
+def bench(tmp_path):
+    return Bench(tmp_path)
+
+
+def test_a_snapshot_is_acked_with_handles_of_all_its_pieces(bench):
+    """C8, S1: keyed state, list state, transactions, watermarks, the end of the data."""
+    transaction = Transaction(OperatorId("sum"), CheckpointId(1), "t")
+    items = ListPiece("splits", Redistribution.SPLIT, (b"a", b"b"))
+    bench.start(keyed=(PIECE,), lists=(items,), transactions=(transaction,))
+    snapshot = bench.ack().snapshot
+    (keyed,), (listed,) = snapshot.keyed, snapshot.lists
+    assert bench.files.fetch(keyed.file).to_pybytes() == CONTENT
+    assert keyed.groups == GROUPS
+    assert read_list(bench.files.fetch(listed.file), 0, 2) == [b"a", b"b"]
+    assert (listed.name, listed.items) == ("splits", 2)
+    assert snapshot.transactions == (transaction,)
+    assert snapshot.watermarks == ((EdgeId("e"), 5),)
+    assert snapshot.reached_end
+
+
+def test_a_list_without_items_is_no_file(bench):
+    """S6."""
+    bench.start(lists=(ListPiece("splits", Redistribution.SPLIT, ()),))
+    assert bench.ack().snapshot.lists == ()
+    assert bench.names() == []
+
+
+def test_files_are_named_for_the_attempt_that_wrote_them(bench):
+    """C19: two attempts at one checkpoint's place never write the same file."""
+    bench.start(keyed=(PIECE,))
+    assert bench.names() == ["sum-0-keyed-0-e3-a2"]
+
+
+def test_transactions_are_durable_before_the_ack(bench):
+    """R5: pre-commit, then ack."""
+    seen = []
+    bench.start(before_ack=(lambda: seen.append(list(bench.orders)),))
+    assert seen == [[]]
+    assert bench.ack()
+
+
+def test_an_upload_that_storage_refuses_is_declined_and_leaves_nothing(bench, caplog):
+    """C18: reported, never assumed, and what did go up is deleted (C9)."""
+    bench.start(keyed=(PIECE, KeyedPiece(GROUPS, fails)))
+    declined = [order for order in bench.orders if isinstance(order, Decline)]
+    assert [order.reason for order in declined] == [Reason.CHECKPOINT_ASYNC_EXCEPTION]
+    assert bench.words == ["the disk is full"]
+    assert bench.names() == []
+    assert "could not upload checkpoint 1" in caplog.text
+
+
+def test_a_transaction_that_cannot_be_made_durable_is_a_decline(bench, caplog):
+    """C18, R5."""
+    caplog.set_level(logging.CRITICAL)
+    bench.start(before_ack=(fails,))
+    assert [type(order) for order in bench.orders] == [Discard, Decline]
+
+
+def test_the_files_of_an_aborted_checkpoint_are_deleted(bench):
+    """C9: whoever uploaded them deletes them."""
+    bench.start(keyed=(PIECE,))
+    bench.abort()
+    assert bench.names() == []
+
+
+def test_an_upload_under_way_is_deleted_when_it_has_ended(bench):
+    """C9: an abort comes at any moment."""
+    bench.hand.is_held = True
+    bench.start(keyed=(PIECE,))
+    bench.abort()
+    bench.hand.release()
+    assert not any(isinstance(order, Ack) for order in bench.orders)
+    assert bench.names() == []
+
+
+def test_files_that_cannot_be_deleted_are_left_to_the_garbage_collection(tmp_path, caplog):
+    """C9: a failed deletion fails nothing else."""
+
+    class Stubborn(StateFiles):
+        def delete(self, paths):
+            raise OSError(f"{len(paths)} files are busy")
+
+    bench = Bench(tmp_path)
+    files = Stubborn(Keeping(f"file://{tmp_path}", inline_threshold=0, memory_limit=0))
+    bench.uploads = Uploads(SUBTASK, RUN, files, bench.hand)
+    bench.start(keyed=(PIECE,))
+    bench.abort()
+    assert "1 files are busy" in caplog.text
+
+
+def test_old_versions_are_released_once_whatever_becomes_of_the_snapshot(bench, caplog):
+    """S3."""
+    caplog.set_level(logging.CRITICAL)
+    bench.start(1, keyed=(PIECE,))
+    bench.start(2, before_ack=(fails,))
+    assert bench.released == [1, 2]
+
+
+def test_data_in_flight_goes_up_before_the_ack(bench):
+    """A4: state first, then what the barrier overtook."""
+    batch = pa.record_batch({"n": [1, 2]})
+    bench.start()
+    bench.uploads.persist_in_flight(
+        CheckpointId(1), ((EDGE, Side.INPUT, (batch,)),), settle := Settled()
+    )
+    (handle,) = settle.handles(bench.task)
+    (read,) = read_in_flight(bench.files.fetch(handle.file), None, (), 16)
+    assert (handle.channel, handle.side) == (EDGE, Side.INPUT)
+    assert read.equals(batch)
+
+
+def test_data_in_flight_that_cannot_be_written_is_declined(bench, caplog):
+    """A4, C18."""
+    caplog.set_level(logging.CRITICAL)
+    bench.start()
+    bench.orders.clear()
+    bench.uploads.persist_in_flight(
+        CheckpointId(1), ((EDGE, Side.INPUT, ("no batch",)),), bench.settle
+    )
+    (declined,) = [order for order in bench.orders if isinstance(order, Decline)]
+    assert declined.reason is Reason.CHANNEL_STATE_SHARED_STREAM_EXCEPTION
+
+
+def test_what_is_still_pending_is_remembered_when_another_completes(bench):
+    """A savepoint that completes says nothing about an older checkpoint's files (C9)."""
+    bench.start(1, keyed=(PIECE,))
+    bench.start(2, keyed=(PIECE,))
+    bench.uploads.keep_only({CheckpointId(1)})
+    bench.uploads.discard(CheckpointId(2))
+    assert len(bench.names()) == 1
+    bench.uploads.discard(CheckpointId(1))
+    assert bench.names() == []
+
+
+def test_the_time_that_both_parts_took_is_known_for_the_ack(bench):
+    """A2, U1."""
+    bench.start()
+    assert bench.uploads.timings(CheckpointId(1)).sync_ms == 4
+    assert bench.uploads.timings(CheckpointId(9)).sync_ms == 0
+
+
+def test_a_small_piece_is_nobodys_file(tmp_path):
+    """S7: it travels in its handle, and there is nothing to delete."""
+    bench = Bench(tmp_path)
+    files = StateFiles(Keeping(f"file://{tmp_path}", inline_threshold=100, memory_limit=0))
+    bench.uploads = Uploads(SUBTASK, RUN, files, bench.hand)
+    bench.start(keyed=(PIECE,))
+    (keyed,) = bench.ack().snapshot.keyed
+    assert keyed.file == StateFile("", len(CONTENT), checksum=keyed.file.checksum, content=CONTENT)
+    assert bench.names() == []
+
+
+class Settled:
+    """Hears what a task is to be told about data in flight."""
+
+    def __init__(self):
+        self.act = None
+
+    def __call__(self, act, words):
+        assert not words
+        self.act = act
+
+    def handles(self, task):
+        (ack,) = self.act(task)
+        return ack.snapshot.in_flight
