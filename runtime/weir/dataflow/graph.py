@@ -6,7 +6,7 @@ the same ids in every run, because a checkpoint finds its state by them.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -46,7 +46,9 @@ class GraphDefaults:
 
     parallelism: int = 1
     max_parallelism: int | None = None
-    """None: derived from each operator's parallelism."""
+    """None: what the operator inherits, or else derived from its parallelism."""
+    inherited: Mapping[OperatorId, int] = field(default_factory=dict)
+    """The max parallelism of the state that the job goes on from, by operator (spec S11)."""
 
 
 def build(sinks: Sequence[WrittenStream], defaults: GraphDefaults) -> JobGraph:
@@ -196,7 +198,12 @@ class _Plan:
             )
 
     def _operator(self, draft: _Draft) -> Operator:
-        most = draft.wishes.max_parallelism or self.defaults.max_parallelism
+        defaults = self.defaults
+        most = (
+            draft.wishes.max_parallelism
+            or defaults.max_parallelism
+            or defaults.inherited.get(draft.id)
+        )
         return Operator(
             draft.id,
             draft.parallelism,

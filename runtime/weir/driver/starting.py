@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from weir.core import recovery, takeover
 from weir.core.coordinator import Reign
+from weir.core.ids import OperatorId
 from weir.core.lifecycle import JobStatus
 from weir.core.snapshots import Manifest
 from weir.core.topology import Topology
@@ -40,6 +41,21 @@ class Begun:
     resolution: recovery.Resolution
 
 
+def inherited_max_parallelism(
+    store: ObjectStore, directory: str, path: str
+) -> dict[OperatorId, int]:
+    """What operators of a job that sets no max parallelism inherit from what it goes on from.
+
+    If there is nothing to read yet, or it cannot be read, the restore will say so.
+    """
+    line = recovery.candidates(JobLog(store, directory).read() or ())
+    wanted = path or (line[-1].path if line else "")
+    manifest = manifests.read(store, wanted) if wanted else None
+    if not isinstance(manifest, Manifest):
+        return {}
+    return {width.operator: width.max_parallelism for width in manifest.widths}
+
+
 @dataclass(frozen=True, slots=True)
 class Starting:
     """A driver before its epoch."""
@@ -61,16 +77,6 @@ class Starting:
             if outcome is not None:
                 return outcome
             self.pause(RETRY_SECONDS)
-
-    def restored_max_parallelism(self) -> dict[str, int]:
-        """What a job that sets no max parallelism inherits, by operator."""
-        entries = self.journal.read() or ()
-        line = recovery.candidates(entries)
-        path = self.wish.path or (line[-1].path if line else "")
-        manifest = manifests.read(self.store, path) if path else None
-        if not isinstance(manifest, Manifest):
-            return {}
-        return {width.operator: width.max_parallelism for width in manifest.widths}
 
     def _try(self, topology: Topology) -> Begun | AlreadyOver | None:
         entries = self.journal.read()

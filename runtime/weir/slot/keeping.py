@@ -13,7 +13,7 @@ from weir.api.storage_url import is_memory
 from weir.core.snapshots import StateFile
 from weir.errors import JobRejected
 from weir.storage import state_files
-from weir.storage.objects import ObjectStore, store_for
+from weir.storage.by_scheme import StoreByScheme
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,13 @@ class StateFiles:
     def __init__(self, keeping: Keeping) -> None:
         self._keeping = keeping
         self._in_memory = is_memory(keeping.storage)
-        self._stores: dict[str, ObjectStore] = {}
+        self._store = StoreByScheme()
 
     def put(self, path: str, content: pa.Buffer) -> StateFile:
         if self._in_memory:
             return self._put_in_manifest(path, content)
         small = state_files.small(content, self._keeping.inline_threshold)
-        return small or state_files.put(self._store(path), path, content)
+        return small or state_files.put(self._store, path, content)
 
     def _put_in_manifest(self, path: str, content: pa.Buffer) -> StateFile:
         limit = self._keeping.memory_limit
@@ -51,15 +51,8 @@ class StateFiles:
         return piece
 
     def fetch(self, file: StateFile) -> pa.Buffer:
-        return state_files.fetch(self._store(file.path or self._keeping.storage), file)
+        return state_files.fetch(self._store, file)
 
     def delete(self, paths: Sequence[str]) -> None:
         if paths and not self._in_memory:
-            self._store(paths[0]).delete(paths)
-
-    def _store(self, path: str) -> ObjectStore:
-        """Made when it is needed, in this process: a connection does not survive a fork."""
-        scheme = path.partition("://")[0]
-        if scheme not in self._stores:
-            self._stores[scheme] = store_for(path)
-        return self._stores[scheme]
+            self._store.delete(paths)

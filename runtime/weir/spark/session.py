@@ -9,7 +9,6 @@ Spark. This module puts the parts together and decides nothing.
 
 import logging
 import os
-import secrets
 import signal
 import sys
 import threading
@@ -17,42 +16,27 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from uuid import uuid4
 
-from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
 import weir
 from weir.api.config import JobConfig, load_config
 from weir.connectors.formats import built_in
 from weir.dataflow.formats import Formats
-from weir.dataflow.graph import GraphDefaults, build
 from weir.dataflow.logical import Read, WrittenStream
 from weir.dataflow.reader import StreamReader
 from weir.dataflow.stream import Stream
-from weir.dataflow.travel import check_travels
 from weir.dataflow.writer import Session
-from weir.driver.process import Driver, Submission
-from weir.driver.settings import policy_of, wish_of
-from weir.driver.view import DriverView
-from weir.slot.keeping import Keeping
-from weir.slot.launching import Manners
-from weir.slot.process import SlotSetting
 from weir.spark.dataframe import DataFrameSource
-from weir.spark.job import Crew, StreamingJob
-from weir.spark.reach import Reach
+from weir.spark.job import StreamingJob
 from weir.spark.settings import from_environment, nested, spark_settings
-from weir.spark.slots import SparkSlots
-from weir.storage.objects import store_for
-from weir.wire.links import Tls
+from weir.spark.submitting import Wanted, submit
 
 log = logging.getLogger("weir.spark")
 
 PREFIX = "weir."
 DEFAULT_NAME = "weir-job"
 DRIVER_MEMORY = "memory://weir"
-TRACE = "WEIR_TRACE"
-"""Names a directory in which drivers write down what they hear and decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,55 +116,7 @@ class WeirSession:
     def stop(self) -> None:
         self.spark.stop()
 
-    # -- submitting
-
     def _submit(self, written: WrittenStream) -> StreamingJob:
         name = written.query_name or self.name
-        config = self.config
-        graph = build((written,), GraphDefaults(config.parallelism, config.max_parallelism))
-        check_travels(graph, cloudpickle.dumps)
-        storage = written.checkpoint_location or self._storage
-        secret, tls = secrets.token_bytes(32), _tls(config)
-        submission = Submission(
-            name=name,
-            deployment=os.environ.get("WEIR_DEPLOYMENT", uuid4().hex),
-            graph=graph,
-            config=config,
-            directory=f"{storage.rstrip('/')}/{name}",
-            secret=secret,
-            tls=tls,
-            trace_directory=Path(os.environ[TRACE]) if TRACE in os.environ else None,
-        )
-        slots = SparkSlots(self.spark.sparkContext, f"weir-{name}-{uuid4().hex[:8]}")
-        driver = Driver(submission, store_for(submission.directory), slots)
-        reach = Reach(name, DriverView(submission, driver), int(os.environ.get("WEIR_PORT", "0")))
-        job = StreamingJob(name, driver, slots, reach)
-        setting = SlotSetting(
-            driver=driver.address,
-            secret=secret,
-            tls=tls,
-            graph=graph,
-            manners=_manners(config),
-            keeping=_keeping(storage, config),
-        )
-        count = graph.topology.slots_needed + config.standby_slots
-        job.start(wish_of(config, submission.deployment), Crew(setting, count))
-        return job
-
-
-def _tls(config: JobConfig) -> Tls | None:
-    """The files have the names of a Kubernetes TLS secret."""
-    if config.tls_dir is None:
-        return None
-    files = Path(config.tls_dir)
-    return Tls(files / "tls.crt", files / "tls.key", files / "ca.crt")
-
-
-def _keeping(storage: str, config: JobConfig) -> Keeping:
-    given = config.checkpointing
-    return Keeping(storage, given.inline_threshold, given.memory_limit)
-
-
-def _manners(config: JobConfig) -> Manners:
-    policy = policy_of(config)
-    return Manners(policy.mode, declines_after_end=not policy.after_tasks_finish)
+        storage = (written.checkpoint_location or self._storage).rstrip("/")
+        return submit(self.spark.sparkContext, self.config, Wanted(name, storage, written))
