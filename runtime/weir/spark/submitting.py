@@ -25,6 +25,7 @@ from weir.driver.view import DriverView
 from weir.slot.keeping import Keeping
 from weir.slot.launching import Manners
 from weir.slot.process import SlotSetting
+from weir.spark.eviction import save_before_eviction
 from weir.spark.job import Crew, StreamingJob
 from weir.spark.reach import Reach
 from weir.spark.slots import SparkSlots
@@ -74,6 +75,7 @@ def submit(spark: SparkContext, config: JobConfig, wanted: Wanted) -> StreamingJ
     reach = Reach(wanted.name, DriverView(submission, driver), int(os.environ.get(PORT, "0")))
     job = StreamingJob(wanted.name, driver, slots, reach)
     setting = _setting(submission, driver.address, wanted.storage)
+    save_before_eviction(driver)
     job.start(wish, Crew(setting, graph.topology.slots_needed + config.standby_slots))
     return job
 

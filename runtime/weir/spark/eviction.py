@@ -1,0 +1,47 @@
+"""Saves a job before its driver is sent away.
+
+SIGTERM is a fault, not a cancellation: somebody else needs the machine, and the job will go on
+elsewhere (spec C12). With time to spare a checkpoint is taken first, so that nothing has to be
+repeated; without it the job goes on from the one before (spec R8).
+"""
+
+import logging
+import os
+import signal
+import threading
+from concurrent.futures import TimeoutError as TooLate
+from types import FrameType
+
+from weir.core.snapshots import CheckpointKind
+from weir.driver.process import Driver
+
+log = logging.getLogger("weir.spark")
+
+GRACE_SECONDS = 20.0
+"""Less than the thirty seconds that Kubernetes gives a pod."""
+
+TERMINATED = 128 + signal.SIGTERM
+
+
+def save_before_eviction(driver: Driver) -> None:
+    """Only the main thread may say what a signal does; a job started elsewhere just ends."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda number, frame: _evicted(driver, number, frame))
+
+
+def _evicted(driver: Driver, number: int, frame: FrameType | None) -> None:
+    """A handler must be short, and the main thread may be waiting for the job."""
+    del number, frame
+    threading.Thread(target=_save_and_go, args=(driver,), name="weir-eviction").start()
+
+
+def _save_and_go(driver: Driver) -> None:
+    log.warning("This driver is told to go; taking a checkpoint first.")
+    try:
+        saved = driver.outcome_of(driver.ask(CheckpointKind.CHECKPOINT))
+        assert saved is not None, "what was just asked is known"
+        log.warning("Before it goes: %s.", saved.result(GRACE_SECONDS))
+    except TooLate:
+        log.warning("There was no time for a checkpoint; the job goes on from the one before.")
+    finally:
+        os._exit(TERMINATED)
