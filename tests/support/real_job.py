@@ -8,7 +8,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +25,10 @@ from traces import Traces
 from waiting import until
 from weir.storage.objects import store_for
 
-LOG_TAIL = 4_000
+LOG_TAIL = 6_000
+STACKS_S = 0.5
+"""So long a process may take to write down where its threads are."""
+
 SEARCHED = [str(Path(running_sums.__file__).parent), *sys.path]
 
 
@@ -47,6 +51,13 @@ class DriverProcess:
     def answers(self) -> list[dict[str, Any]]:
         path = self.home / "answers"
         return [json.loads(x) for x in path.read_text().splitlines()] if path.exists() else []
+
+    def explain(self) -> str:
+        """Its last words, after it was asked where each of its threads is."""
+        with suppress(ProcessLookupError):
+            self.signal(signal.SIGUSR1)
+            time.sleep(STACKS_S)
+        return self.last_words()
 
     def last_words(self) -> str:
         log = (self.home / "log").read_text(errors="replace")
@@ -84,8 +95,9 @@ class DriverProcess:
     def until_frozen(self) -> None:
         self._until("the driver freezes", lambda: is_frozen(self.pid))
 
-    def _until(self, what: str, look: Any) -> None:  # noqa: ANN401 - any look
-        until(what, look, self.last_words)
+    def _until(self, what: str, look: Callable[[], object]) -> None:
+        until(what, lambda: look() or self.popen.poll() is not None, self.explain)
+        assert look(), f"the driver ended before: {what}\n{self.last_words()}"
 
 
 @dataclass
@@ -146,7 +158,7 @@ class RealJob:
     # -- what happens
 
     def until(self, what: str, look: Any) -> Any:  # noqa: ANN401 - whatever it saw
-        return until(what, look, self.last_words)
+        return until(what, look, self.explain)
 
     def until_checkpoints(self, more: int = 1) -> None:
         """So many more checkpoints are complete than now."""
@@ -169,8 +181,8 @@ class RealJob:
         pids = (int(name.rpartition(".")[2]) for name in names)
         return sorted(pid for pid in pids if is_alive(pid))
 
-    def last_words(self) -> str:
-        return "\n".join(driver.last_words() for driver in self.drivers[-2:])
+    def explain(self) -> str:
+        return "\n".join(driver.explain() for driver in self.drivers[-2:])
 
     # -- what is left
 

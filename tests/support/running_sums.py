@@ -5,9 +5,11 @@ while its predecessor still reigns. Commands are lines of JSON on the standard i
 to, and how the job ended, are lines of JSON in a file.
 """
 
+import faulthandler
 import json
 import logging
 import os
+import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -159,5 +161,6 @@ def _carried_out(job: StreamingJob, command: dict[str, Any]) -> object:
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     logging.getLogger("py4j").setLevel(logging.WARNING)
+    faulthandler.register(signal.SIGUSR1)
     sabotage_driver()
     sys.exit(Program(JobSetting.from_json(sys.argv[1]), Path(sys.argv[2])).run())

@@ -123,7 +123,7 @@ class MapInArrow:
         return ""
 
     def __call__(self, batch: Batch) -> Iterable[Batch]:
-        made = _drained(self.label, batch, lambda: self.function(iter((batch,))))
+        made = _drained(self.label, batch, lambda rows: self.function(iter((rows,))))
         checked = (_fitted(item, self.output, self.label, batch) for item in made)
         return [item for item in checked if item.num_rows]
 
@@ -146,7 +146,7 @@ class MapInPandas:
         return ""
 
     def __call__(self, batch: Batch) -> Iterable[Batch]:
-        made = _drained(self.label, batch, lambda: self.function(iter((batch.to_pandas(),))))
+        made = _drained(self.label, batch, lambda rows: self.function(iter((rows.to_pandas(),))))
         checked = (self._as_batch(item, batch) for item in made)
         return [item for item in checked if item.num_rows]
 
@@ -181,11 +181,37 @@ def _computed(label: str, expressions: list[Compiled], batch: Batch) -> list[pa.
         raise UserCodeFailed(label, _first_row(batch)) from error
 
 
-def _drained(label: str, batch: Batch, call: Callable[[], Iterable[object]]) -> list[object]:
+Call = Callable[[Batch], Iterable[object]]
+
+
+def _drained(label: str, batch: Batch, call: Call) -> list[object]:
     try:
-        return list(call())
+        return list(call(batch))
     except Exception as error:  # user code may raise anything
-        raise UserCodeFailed(label, _first_row(batch)) from error
+        raise UserCodeFailed(label, _first_row(_culprit(batch, call))) from error
+
+
+def _culprit(batch: Batch, call: Call) -> Batch:
+    """The first row that fails alone, found by halving: the process is lost anyway.
+
+    If no half of a batch fails, its rows fail only together, and the first is shown for all.
+    """
+    while batch.num_rows > 1:
+        middle = batch.num_rows // 2
+        halves = (batch.slice(0, middle), batch.slice(middle))
+        failing = next((half for half in halves if _fails(half, call)), None)
+        if failing is None:
+            return batch
+        batch = failing
+    return batch
+
+
+def _fails(batch: Batch, call: Call) -> bool:
+    try:
+        list(call(batch))
+    except Exception:  # noqa: BLE001 - user code may raise anything
+        return True
+    return False
 
 
 def _fitted(made: object, declared: pa.Schema, label: str, batch: Batch) -> Batch:

@@ -21,10 +21,10 @@ FOR_SLOTS = {
     "spark.scheduler.mode": "FAIR",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
+    "spark.log.level": "FATAL",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
-"""A slot that dies must come back, on the spot and for ever."""
+"""A slot that dies must come back, on the spot and for ever; Weir says so, in fewer words."""
 
 FROM_ENVIRONMENT = {
     "WEIR_PARALLELISM": "parallelism",

@@ -116,6 +116,22 @@ def test_what_the_user_raises_is_told_with_the_step_and_the_row():
     assert isinstance(failed.value.__cause__, ZeroDivisionError)
 
 
+def test_the_row_that_is_shown_is_the_one_that_fails():
+    """U3: not the first of its batch, which may be innocent."""
+
+    def picky(batches):
+        for batch in batches:
+            assert 700 not in batch["value"].to_pylist()
+            yield batch
+
+    batch = pa.record_batch({"value": range(1000)})
+
+    with pytest.raises(UserCodeFailed) as failed:
+        MapInArrow(picky, batch.schema)(batch)
+
+    assert failed.value.row == "{'value': 700}"
+
+
 def test_a_long_row_is_shown_short():
     batch = pa.record_batch({"text": ["x" * 1000]})
 

@@ -1,0 +1,142 @@
+"""Commits of one sink keep their order, a failed one is in doubt, and no sink waits for another."""
+
+from concurrent.futures import Future
+from queue import SimpleQueue
+from threading import Event
+
+import pytest
+
+from weir.core.coordinator import actions, events
+from weir.core.ids import AttemptId, CheckpointId, Epoch, OperatorId, SubtaskId
+from weir.core.snapshots import Commit, Transaction
+from weir.driver.committing import Committing
+from weir.errors import Fenced
+
+FILES, TABLE = OperatorId("files"), OperatorId("table")
+LONG_ENOUGH = 20.0
+
+
+class Committer:
+    """Remembers; fails or waits when it is told to."""
+
+    def __init__(self):
+        self.committed = []
+        self.resolved = []
+        self.problems = []
+        self.gate = Event()
+        self.gate.set()
+
+    def commit(self, sequence, names):
+        assert self.gate.wait(LONG_ENOUGH)
+        self._maybe_fail()
+        self.committed.append((sequence, names))
+
+    def resolve(self, subtasks, owner, keep):
+        self._maybe_fail()
+        self.resolved.append((subtasks, owner, keep))
+
+    def _maybe_fail(self):
+        if self.problems:
+            raise self.problems.pop(0)
+
+
+class Sinks:
+    """Two sinks of one driver."""
+
+    def __init__(self):
+        self.files, self.table = Committer(), Committer()
+        self._heard = SimpleQueue()
+        self.committing = Committing({FILES: self.files, TABLE: self.table}, self._heard.put)
+
+    def commit(self, sink, sequence, *names):
+        transactions = tuple(Transaction(sink, CheckpointId(sequence), name) for name in names)
+        commit = Commit(sink, sequence, transactions)
+        self.committing.commit(actions.CommitTransactions(Epoch(1), commit))
+
+    def resolve(self, *subtasks, keep=()):
+        kept = tuple(Transaction(FILES, CheckpointId(1), name) for name in keep)
+        order = actions.ResolveTransactions(9, AttemptId(4), subtasks, kept)
+        self.committing.resolve(Epoch(3), order)
+
+    def next(self):
+        return self._heard.get(timeout=LONG_ENOUGH)
+
+
+@pytest.fixture
+def sinks():
+    sinks = Sinks()
+    yield sinks
+    sinks.committing.close()
+
+
+def test_a_commit_that_happened_is_confirmed(sinks):
+    """R5, C19: the transactions of a number are made visible together."""
+    sinks.commit(FILES, 1, "a", "b")
+    assert sinks.next() == events.CommitConfirmed(FILES, 1)
+    assert sinks.files.committed == [(1, ("a", "b"))]
+
+
+@pytest.mark.parametrize("problem", [OSError("gone"), Fenced("newer"), ValueError()], ids=repr)
+def test_a_commit_that_failed_is_in_doubt(sinks, problem):
+    """R5: the answer may have been lost; it comes again under its number."""
+    sinks.files.problems.append(problem)
+    sinks.commit(FILES, 1, "a")
+    assert sinks.next() == events.CommitInDoubt(FILES, 1)
+
+
+def test_commits_of_one_sink_keep_their_order(sinks):
+    """C19: a sequence without gaps."""
+    sinks.files.gate.clear()
+    for sequence in range(1, 6):
+        sinks.commit(FILES, sequence)
+    sinks.files.gate.set()
+    assert [sinks.next().sequence for _ in range(5)] == [1, 2, 3, 4, 5]
+    assert [sequence for sequence, _ in sinks.files.committed] == [1, 2, 3, 4, 5]
+
+
+def test_a_slow_sink_delays_no_other(sinks):
+    """R5."""
+    sinks.files.gate.clear()
+    sinks.commit(FILES, 1)
+    sinks.commit(TABLE, 1)
+    assert sinks.next() == events.CommitConfirmed(TABLE, 1)
+    sinks.files.gate.set()
+    assert sinks.next() == events.CommitConfirmed(FILES, 1)
+
+
+def test_open_transactions_are_resolved_by_each_sink_for_its_own_subtasks(sinks):
+    """R5: committed or aborted, never left dangling; owners are compared by epoch and attempt."""
+    sinks.resolve(SubtaskId(FILES, 0), SubtaskId(TABLE, 0), SubtaskId(FILES, 1), keep=("a",))
+    assert sinks.next() == events.TransactionsResolved(9)
+    own = (SubtaskId(FILES, 0), SubtaskId(FILES, 1))
+    assert sinks.files.resolved == [(own, (3, 4), frozenset({"a"}))]
+    assert sinks.table.resolved == [((SubtaskId(TABLE, 0),), (3, 4), frozenset({"a"}))]
+
+
+def test_one_sink_that_cannot_be_asked_leaves_the_whole_unresolved(sinks):
+    """R5: it is asked again."""
+    sinks.table.problems.append(OSError("gone"))
+    sinks.resolve(SubtaskId(FILES, 0), SubtaskId(TABLE, 0))
+    assert sinks.next() == events.TransactionsUnresolved(9)
+
+
+def test_a_resolution_waits_for_the_commits_before_it(sinks):
+    """R5: what is about to be committed is not aborted under it."""
+    sinks.files.gate.clear()
+    sinks.commit(FILES, 1, "a")
+    sinks.resolve(SubtaskId(FILES, 0))
+    assert sinks.files.resolved == []
+    sinks.files.gate.set()
+    assert sinks.next() == events.CommitConfirmed(FILES, 1)
+    assert sinks.next() == events.TransactionsResolved(9)
+
+
+def test_closing_finishes_what_was_begun(sinks):
+    """R5."""
+    sinks.files.gate.clear()
+    sinks.commit(FILES, 1, "a")
+    done = Future()
+    sinks.files.gate.set()
+    sinks.committing.close()
+    done.set_result(sinks.files.committed)
+    assert done.result() == [(1, ("a",))]

@@ -1,0 +1,97 @@
+"""A source is looked at until it says that it has named every split."""
+
+from queue import Empty, SimpleQueue
+
+import pytest
+
+from fed_jobs import MORE, ONE, READ, TWO, FedSource
+from weir.core.enumerator import Pool, Splits
+from weir.core.ids import SplitId
+from weir.core.job import SplitsFound
+from weir.driver import discovering
+from weir.driver.discovering import Discovering
+from weir.ports.sources import Discovery
+
+LONG_ENOUGH = 20.0
+FINAL = Discovery((), "end", is_final=True)
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch):
+    monkeypatch.setattr(discovering, "LOOK_SECONDS", 0.001)
+
+
+@pytest.fixture
+def look():
+    """Look around for each source, to the end; what was told, in order."""
+    begun = []
+
+    def looked(sources, restored=None, events=1):
+        heard = SimpleQueue()
+        search = Discovering(sources, heard.put)
+        begun.append(search)
+        search.start(search.pools(restored or {}))
+        found = [heard.get(timeout=LONG_ENOUGH) for _ in range(events)]
+        with pytest.raises(Empty):
+            heard.get_nowait()
+        return found
+
+    yield looked
+    for search in begun:
+        search.close()
+
+
+def test_a_job_begins_with_nothing_found_and_nothing_final():
+    """C4: the first look is still to come, so a reader that asks waits."""
+    pools = Discovering({READ: FedSource()}, print).pools({})
+    assert pools == {READ: Splits((), seen="", is_final=False)}
+
+
+def test_a_restored_job_begins_with_what_its_checkpoint_had():
+    """C4, R6."""
+    restored = {READ: Pool((ONE,), "page 3"), SplitId("gone"): Pool((TWO,), "")}
+    pools = Discovering({READ: FedSource()}, print).pools(restored)
+    assert pools == {READ: Splits((ONE,), seen="page 3", is_final=False)}
+
+
+def test_a_bounded_source_is_looked_at_once(look):
+    """R6."""
+    source = FedSource(found=[Discovery((ONE, TWO), "all", is_final=True)])
+    assert look({READ: source}) == [SplitsFound(READ, (ONE, TWO), "all", is_final=True)]
+    assert source.asked == [""]
+
+
+def test_every_look_goes_on_where_the_last_had_come(look):
+    """R5: each split is named exactly once over the life of the job."""
+    more = Discovery((TWO,), "b", is_final=False)
+    source = FedSource(found=[Discovery((ONE,), "a", is_final=False), more, FINAL])
+    found = look({READ: source}, events=3)
+    assert [event.splits for event in found] == [(ONE,), (TWO,), ()]
+    assert source.asked == ["", "a", "b"]
+
+
+def test_a_restored_discovery_goes_on_where_the_checkpoint_says(look):
+    """C4."""
+    source = FedSource(found=[FINAL])
+    look({READ: source}, restored={READ: Pool((), "page 3")})
+    assert source.asked == ["page 3"]
+
+
+def test_a_look_that_found_nothing_new_is_not_told(look):
+    """Nothing changes, so nobody is disturbed."""
+    source = FedSource(found=[Discovery((), "", is_final=False), FINAL])
+    assert look({READ: source}) == [SplitsFound(READ, (), "end", is_final=True)]
+
+
+def test_a_look_that_failed_is_tried_again_from_the_same_place(look, caplog):
+    """R1: time may heal it."""
+    source = FedSource(found=[OSError("no such bucket"), FINAL])
+    look({READ: source})
+    assert source.asked == ["", ""]
+    assert "read could not look for new splits: no such bucket" in caplog.text
+
+
+def test_sources_are_looked_at_beside_each_other(look):
+    """R6."""
+    found = look({READ: FedSource(found=[FINAL]), MORE: FedSource(found=[FINAL])}, events=2)
+    assert {event.operator for event in found} == {READ, MORE}

@@ -1,0 +1,127 @@
+"""The driver's loop: an event at a time into the core, its actions to the hands, until the end."""
+
+import logging
+
+import pytest
+
+from coordinated_job import EVERYONE, SUM_0
+from driven_job import ASKED, SLOTS, ObligingHands, a_beginning, a_loop, drive
+from weir.core.attempt import FailureCause, JobStarted, SlotLost, SlotRegistered, SubtaskFailed
+from weir.core.coordinator import actions, events
+from weir.core.coordinator.actions import EndDriver, Granted
+from weir.core.job import Launch, step
+from weir.core.lifecycle import JobStatus, SubtaskRunning, TimePassed
+from weir.core.restarts import FixedDelay
+
+
+@pytest.fixture
+def hands():
+    return ObligingHands()
+
+
+def test_a_job_is_launched_checkpointed_and_ended(hands):
+    """C8, R1: what the core orders is carried out, and what that causes is heard."""
+    end = drive(hands)
+    assert end == EndDriver(JobStatus.CANCELED, fenced=False)
+    (launch,) = hands.of(Launch)
+    assert [subtask for subtask, _, _ in launch.placements] == list(EVERYONE)
+    (answer,) = hands.of(actions.Answer)
+    assert answer.request == ASKED
+    assert isinstance(answer.outcome, Granted)
+
+
+def test_the_order_of_a_checkpoint_is_barriers_manifest_entry_commit_notice(hands):
+    """C8: the log's entry is the one commit point, and consequences follow it."""
+    drive(hands)
+    order = [
+        type(action)
+        for action in hands.done
+        if isinstance(
+            action,
+            actions.Trigger
+            | actions.WriteManifest
+            | actions.CommitTransactions
+            | actions.NotifyCompleted,
+        )
+        or (isinstance(action, actions.CreateEntry) and hasattr(action.entry, "checkpoint"))
+    ]
+    assert order == [
+        actions.Trigger,
+        actions.WriteManifest,
+        actions.CreateEntry,
+        actions.CommitTransactions,
+        actions.NotifyCompleted,
+    ]
+
+
+def test_nothing_is_carried_out_behind_the_end(hands):
+    """C17: whoever is fenced touches nothing on the way out."""
+    taken = {actions.LookForSuccessor: lambda action, _: [events.EntryTaken(action.index)]}
+    hands.says.update(taken)
+    end = drive(hands)
+    assert end.fenced
+    assert hands.of(Launch) == []
+    assert hands.of(actions.DeleteFiles) == []
+
+
+def test_time_passes_before_an_event_is_judged(hands):
+    """C6: an event is judged by when it was heard; time never runs backwards."""
+    heard = []
+    drive(hands, lambda event, *_: heard.append(event))
+    times = [event.now for event in heard if isinstance(event, TimePassed)]
+    assert isinstance(heard[0], TimePassed)
+    assert times == sorted(set(times))
+
+
+def test_a_deadline_wakes_the_loop_though_nobody_says_anything(hands):
+    """R2: a restart's delay passes by itself."""
+    beginning = a_beginning(strategy=FixedDelay(1, 5))
+    lost = []
+
+    def answer(launch, _):
+        if not lost:
+            lost.append(launch)
+            return [SlotLost(SLOTS[0], 0.5), SlotRegistered("slot-2", "executor")]
+        return [SubtaskRunning(launch.attempt, subtask) for subtask, _, _ in launch.placements]
+
+    hands.says[Launch] = answer
+    end = drive(hands, beginning=beginning)
+    assert end.status is JobStatus.CANCELED
+    assert [launch.attempt for launch in hands.of(Launch)] == [1, 2]
+
+
+def test_a_strategy_that_gives_up_ends_the_driver(hands):
+    """R2."""
+    hands.says[Launch] = lambda launch, _: [
+        SubtaskFailed(launch.attempt, SUM_0, FailureCause.USER_CODE, 0.5)
+    ]
+    assert drive(hands) == EndDriver(JobStatus.FAILED, fenced=False)
+
+
+def test_a_witness_sees_every_step_with_what_was_decided(hands):
+    """C21: the events of a life are one sequence, and the decisions follow from them alone."""
+    beginning = a_beginning()
+    seen = []
+    drive(hands, lambda *step: seen.append(step), beginning=beginning)
+    job, _ = beginning.job()
+    for event, after, said in seen:
+        job, decided = step(job, event)
+        assert (job, decided) == (after, said)
+
+
+def test_the_life_of_a_checkpoint_is_in_the_log(hands, caplog):
+    """C21: as an operator of Flink expects it."""
+    caplog.set_level(logging.DEBUG, "weir.driver")
+    drive(hands)
+    for words in ("Triggering Checkpoint 1", "Completed checkpoint 1"):
+        assert words.lower() in caplog.text.lower()
+
+
+def test_what_is_told_before_the_loop_runs_is_heard(hands):
+    """R1: slots register at any time."""
+    heard = []
+    loop, owed = a_loop(hands, lambda event, *_: heard.append(event))
+    loop.tell(JobStarted())
+    loop.tell(events.EntryTaken(1))
+    assert loop.run(owed).fenced
+    assert JobStarted() in heard

@@ -1,0 +1,91 @@
+"""Every request gets one answer, however often it is asked and whatever becomes of the driver."""
+
+import pytest
+
+from weir.core.coordinator.actions import Denied, Granted
+from weir.core.coordinator.events import CheckpointRequested
+from weir.core.ids import CheckpointId
+from weir.core.reasons import Reason
+from weir.core.snapshots import CheckpointKind
+from weir.driver.requests import Requests
+
+SAVEPOINT = CheckpointKind.SAVEPOINT
+DONE = Granted(CheckpointId(4), "file:///savepoints/a")
+
+
+@pytest.fixture
+def requests():
+    return Requests()
+
+
+@pytest.fixture
+def told():
+    return []
+
+
+def test_a_request_is_told_to_the_core_with_its_place(requests, told):
+    """C5."""
+    request, future = requests.ask(told.append, SAVEPOINT, "file:///savepoints/a")
+    assert told == [CheckpointRequested(request, SAVEPOINT, "file:///savepoints/a")]
+    assert not future.done()
+
+
+def test_an_answer_reaches_whoever_asked(requests, told):
+    """U2."""
+    request, future = requests.ask(told.append, SAVEPOINT)
+    requests.answer(request, DONE)
+    assert future.result(timeout=0) == DONE
+    assert requests.find(request) is future
+
+
+def test_the_same_key_asked_twice_is_one_request(requests, told):
+    """K3: a client whose connection broke may ask again, also after the answer."""
+    _, first = requests.ask(told.append, SAVEPOINT, key="nonce-1")
+    requests.answer("nonce-1", DONE)
+    _, second = requests.ask(told.append, SAVEPOINT, key="nonce-1")
+    assert second is first
+    assert len(told) == 1
+
+
+def test_requests_without_a_key_are_different_ones(requests, told):
+    """C5."""
+    one, _ = requests.ask(told.append, SAVEPOINT)
+    other, _ = requests.ask(told.append, SAVEPOINT)
+    assert one != other
+
+
+def test_an_answer_told_twice_changes_nothing(requests, told):
+    """C7."""
+    request, future = requests.ask(told.append, SAVEPOINT)
+    requests.answer(request, DONE)
+    requests.answer(request, Denied(Reason.CHECKPOINT_EXPIRED, "late"))
+    assert future.result(timeout=0) == DONE
+
+
+def test_an_answer_that_nobody_waits_for_is_dropped(requests):
+    """C5: periodic checkpoints are asked for by nobody."""
+    requests.answer("nobody", DONE)
+    assert requests.find("nobody") is None
+
+
+def test_whoever_still_waits_when_the_driver_ends_is_told_so(requests, told):
+    """U3: a fenced or failed driver leaves nobody hanging."""
+    _, future = requests.ask(told.append, SAVEPOINT)
+    requests.close()
+    assert future.result(timeout=0).reason is Reason.CHECKPOINT_COORDINATOR_SHUTDOWN
+
+
+def test_a_request_after_the_end_is_denied_at_once(requests, told):
+    """U3."""
+    requests.close()
+    _, future = requests.ask(told.append, SAVEPOINT)
+    assert isinstance(future.result(timeout=0), Denied)
+    assert told == []
+
+
+def test_the_end_takes_back_no_answer(requests, told):
+    """C7."""
+    request, future = requests.ask(told.append, SAVEPOINT)
+    requests.answer(request, DONE)
+    requests.close()
+    assert future.result(timeout=0) == DONE

@@ -1,0 +1,191 @@
+"""Taking a job over: read to the end, then one exclusive creation, then restore."""
+
+import pytest
+
+from coordinated_job import DIRECTORY, SUM, TOPOLOGY, a_manifest, a_topology
+from failing_store import FailingStore
+from weir.core.coordinator.state import Borrowed
+from weir.core.ids import CheckpointId, Epoch
+from weir.core.journal import CheckpointLogged, EpochTaken, JobClosed
+from weir.core.lifecycle import JobStatus
+from weir.core.recovery import ReplayCommit, RestoreFrom, StartFresh, Wish
+from weir.core.snapshots import CheckpointKind
+from weir.core.topology import Topology
+from weir.driver.starting import AlreadyOver, Begun, Starting
+from weir.errors import JobRejected
+from weir.storage import manifests
+from weir.storage.contract import InDoubt, NotStored
+from weir.storage.log import JobLog
+
+WISH = Wish("first submission")
+
+
+class Takeover:
+    """A driver that starts, on a store that the test can disturb."""
+
+    def __init__(self):
+        self.store = FailingStore()
+        self.journal = JobLog(self.store, DIRECTORY)
+        self.pauses = []
+        self.while_pausing = []
+
+    def start(self, wish=WISH, driver="driver-b", topology=TOPOLOGY):
+        starting = Starting(self.store, self.journal, DIRECTORY, driver, wish, self.pause)
+        return starting.take_over(topology)
+
+    def pause(self, seconds):
+        self.pauses.append(seconds)
+        if self.while_pausing:
+            self.while_pausing.pop(0)()
+
+    def reigned(self, index=0, epoch=1, deployment="first submission"):
+        entry = EpochTaken(Epoch(epoch), "driver-a", deployment, False, "", False, CheckpointId(17))  # noqa: FBT003
+        self.journal.create(index, entry)
+
+    def completed(self, index, checkpoint, kind=CheckpointKind.CHECKPOINT):
+        manifest = a_manifest(checkpoint, kind)
+        manifests.write(self.store, manifest)
+        path = f"{manifest.location}/_metadata"
+        entry = CheckpointLogged(
+            Epoch(1), "driver-a", CheckpointId(checkpoint), kind, path, CheckpointId(40)
+        )
+        self.journal.create(index, entry)
+        return manifest
+
+    def newest(self):
+        return self.journal.read()[-1]
+
+
+@pytest.fixture
+def job():
+    return Takeover()
+
+
+def test_the_first_driver_begins_with_nothing(job):
+    """C15."""
+    begun = job.start()
+    assert begun.resolution == StartFresh()
+    assert begun.reign.epoch == 1
+    assert job.newest()[1].driver == "driver-b"
+    assert job.pauses == []
+
+
+def test_a_restarted_driver_goes_on_from_the_newest_checkpoint(job):
+    """C15, R1."""
+    job.reigned()
+    job.completed(1, 3)
+    manifest = job.completed(2, 4)
+    begun = job.start()
+    assert isinstance(begun.resolution, RestoreFrom)
+    assert begun.resolution.manifest == manifest
+    assert begun.reign.epoch == 2
+    assert begun.reign.next_id >= 40
+
+
+def test_a_takeover_consumes_the_entry_that_the_driver_before_needs(job):
+    """C17."""
+    job.reigned()
+    begun = job.start()
+    assert begun.reign.index == 1
+    assert not job.journal.create(1, JobClosed(1, "driver-a", JobStatus.FINISHED, True, 17))  # noqa: FBT003
+
+
+def test_everything_is_read_again_when_another_was_faster(job):
+    """C17: what was read is no longer the end of the log."""
+    job.reigned()
+    create = job.store.create_exclusive
+
+    def raced(url, data):
+        job.store.create_exclusive = create
+        job.completed(1, 4)
+        return create(url, data)
+
+    job.store.create_exclusive = raced
+    begun = job.start()
+    assert isinstance(begun.resolution, RestoreFrom)
+    assert begun.resolution.manifest.checkpoint == 4
+    assert begun.reign.index == 2
+
+
+@pytest.mark.parametrize("acts", [True, False], ids=["it is there", "it is not there"])
+@pytest.mark.parametrize("problem", [InDoubt("no answer"), NotStored("full")], ids=repr)
+def test_an_entry_whose_fate_is_unknown_is_created_again(job, acts, problem):
+    """C17, C18: it is ours even if an earlier try put it there."""
+    job.store.fail("create", problem, acts=acts)
+    begun = job.start()
+    assert begun.reign.index == 0
+    assert len(job.pauses) == 1
+
+
+def test_storage_that_does_not_answer_is_asked_again(job):
+    """R1: time may heal it."""
+    job.store.fail("read", InDoubt("no answer"))
+    assert isinstance(job.start(), Begun)
+    assert len(job.pauses) == 1
+
+
+def test_a_log_that_is_truncated_while_it_is_read_is_read_again(job):
+    """C17: a reader that is not sure reads again."""
+    job.reigned()
+    job.store.write(f"{DIRECTORY}/log/floor", b'{"floor": 5}')
+    job.while_pausing.append(lambda: job.store.delete([f"{DIRECTORY}/log/floor"]))
+    assert isinstance(job.start(), Begun)
+    assert len(job.pauses) == 1
+
+
+def test_a_submission_that_has_ended_stays_ended(job):
+    """C12: a driver that wakes after the end has no work."""
+    job.reigned()
+    closed = JobClosed(Epoch(1), "driver-a", JobStatus.FINISHED, True, CheckpointId(17))  # noqa: FBT003
+    job.journal.create(1, closed)
+    assert job.start() == AlreadyOver(JobStatus.FINISHED)
+    assert job.newest()[0] == 1
+
+
+def test_another_submission_after_the_end_begins_again(job):
+    """C13: from the checkpoint that was retained."""
+    job.reigned()
+    job.completed(1, 4)
+    closed = JobClosed(Epoch(1), "driver-a", JobStatus.CANCELED, True, CheckpointId(17))  # noqa: FBT003
+    job.journal.create(2, closed)
+    begun = job.start(Wish("second submission"))
+    assert begun.resolution.manifest.checkpoint == 4
+
+
+def test_a_stop_that_was_begun_is_only_brought_to_its_end(job):
+    """C11."""
+    job.reigned()
+    job.completed(1, 4, CheckpointKind.SAVEPOINT_SUSPEND)
+    assert isinstance(job.start().resolution, ReplayCommit)
+
+
+def test_a_savepoint_is_restored_by_its_path_and_belongs_to_its_owner(job):
+    """C13, C16."""
+    manifest = a_manifest(7, CheckpointKind.SAVEPOINT)
+    manifests.write(job.store, manifest)
+    begun = job.start(Wish("first submission", path=f"{manifest.location}/_metadata"))
+    assert begun.resolution.manifest == manifest
+    assert begun.reign.beginning == Borrowed(manifest)
+
+
+def test_a_damaged_manifest_is_refused_with_its_path_the_reason_and_a_remedy(job):
+    """S8, U3: and the one before it is offered; nothing was written."""
+    job.reigned()
+    job.completed(1, 3)
+    damaged = job.completed(2, 4)
+    job.store.write(f"{damaged.location}/_metadata", b"{")
+    with pytest.raises(JobRejected) as refused:
+        job.start()
+    words = str(refused.value)
+    assert words.startswith(f"manifest {damaged.location}/_metadata: it cannot be read: ")
+    assert "chk-3/_metadata by path" in words
+    assert job.newest()[0] == 2
+
+
+def test_state_that_nobody_would_own_is_refused(job):
+    """C15."""
+    manifest = a_manifest(7, CheckpointKind.SAVEPOINT)
+    manifests.write(job.store, manifest)
+    without = Topology(tuple(o for o in a_topology().operators if o.id != SUM), ())
+    with pytest.raises(JobRejected, match="state of operator 'sum'"):
+        job.start(Wish("d", path=f"{manifest.location}/_metadata"), topology=without)

@@ -1,0 +1,128 @@
+"""What people see of a job's checkpoints, gathered from the steps of its driver."""
+
+import pytest
+
+from coordinated_job import EVERYONE, READ_0, SUM_0
+from driven_job import ObligingHands, a_beginning, drive
+from weir.core.attempt import FailureCause, SlotLost, SlotRegistered, SubtaskFailed
+from weir.core.coordinator import actions, events
+from weir.core.ids import CheckpointId
+from weir.core.job import Launch
+from weir.core.lifecycle import JobStatus, SubtaskRunning, TimePassed
+from weir.core.reasons import Reason
+from weir.core.restarts import FixedDelay
+from weir.core.snapshots import CheckpointKind
+from weir.driver.statistics import KEPT, Fate, Statistics
+
+
+@pytest.fixture
+def hands():
+    return ObligingHands()
+
+
+@pytest.fixture
+def statistics():
+    return Statistics()
+
+
+def test_a_completed_checkpoint_is_counted_with_its_bytes_and_subtasks(hands, statistics):
+    """U1, C21."""
+    drive(hands, statistics.witness)
+    assert (statistics.counts.completed, statistics.counts.failed) == (1, 0)
+    (record,) = statistics.history()
+    assert (record.checkpoint, record.fate) == (1, Fate.COMPLETED)
+    assert record.bytes == 10 * len(EVERYONE)
+    assert set(record.subtasks) == set(EVERYONE)
+    assert record.ended_at >= record.triggered_at
+    assert record.location.endswith("chk-1")
+
+
+def test_a_checkpoint_that_came_to_nothing_keeps_its_reason(hands, statistics):
+    """C10, U1."""
+    hands.says[actions.Trigger] = lambda trigger, job: [
+        events.SubtaskDeclined(
+            job.coordinator.running[READ_0],
+            trigger.barrier.checkpoint,
+            READ_0,
+            Reason.CHECKPOINT_ASYNC_EXCEPTION,
+            "the disk is full",
+        )
+    ]
+    drive(hands, statistics.witness)
+    (record,) = statistics.history()
+    assert (statistics.counts.completed, statistics.counts.failed) == (0, 1)
+    assert record.fate is Fate.FAILED
+    assert record.reason.startswith("CHECKPOINT_ASYNC_EXCEPTION: ")
+    assert "the disk is full" in record.reason
+
+
+def test_a_request_that_never_became_a_checkpoint_is_no_failed_one(statistics):
+    """C10."""
+    refused = actions.ReportAborted(CheckpointId(0), Reason.TOO_MANY_CHECKPOINT_REQUESTS, "")
+    statistics.witness(TimePassed(1), None, (refused,))
+    assert statistics.counts.failed == 0
+    assert statistics.history() == []
+
+
+def test_the_status_is_the_one_reported_last(hands, statistics):
+    """K7."""
+    drive(hands, statistics.witness)
+    assert statistics.status is JobStatus.CANCELED
+
+
+def test_restarts_and_restores_are_counted(hands, statistics):
+    """U1, R1."""
+    launched = []
+
+    def answer(launch, _):
+        launched.append(launch)
+        running = [SubtaskRunning(launch.attempt, subtask) for subtask, _, _ in launch.placements]
+        lost = [SlotLost("slot-0", 0.5), SlotRegistered("slot-2", "executor")]
+        return running if len(launched) > 1 else [*running, *lost]
+
+    hands.says[Launch] = answer
+    drive(hands, statistics.witness, beginning=a_beginning(strategy=FixedDelay(1, 1)))
+    assert statistics.counts.restarts == 1
+    assert "slot-0" in statistics.last_failure
+
+
+def test_a_job_that_gave_up_says_why_though_it_never_restarted(hands, statistics):
+    """U3: the last failure and the strategy's own words."""
+    hands.says[Launch] = lambda launch, _: [
+        SubtaskFailed(launch.attempt, SUM_0, FailureCause.USER_CODE, 0.5)
+    ]
+    drive(hands, statistics.witness)
+    assert statistics.status is JobStatus.FAILED
+    assert statistics.last_failure.startswith("sum-0: user code failed; ")
+
+
+def test_only_the_newest_are_kept_in_detail(statistics):
+    """R7: a long life does not fill the memory."""
+    for number in range(1, KEPT + 3):
+        begun = actions.ReportTriggered(CheckpointId(number), CheckpointKind.CHECKPOINT, 0)
+        statistics.witness(TimePassed(number), None, (begun,))
+    history = statistics.history()
+    assert [record.checkpoint for record in history] == list(range(KEPT + 2, 2, -1))
+    assert statistics.find(1) is None
+
+
+def test_a_reader_has_copies_that_do_not_change_under_its_eyes(hands, statistics):
+    """U1: pages are made beside the loop."""
+    seen = []
+
+    def look(event, *_):
+        if isinstance(event, events.SubtaskAcked):
+            seen.append(statistics.find(1))
+
+    drive(hands, statistics.witness, look)
+    assert [len(record.subtasks) for record in seen] == [1, 2, 3, 4]
+    assert {record.fate for record in seen} == {Fate.IN_PROGRESS}
+
+
+def test_a_subtask_that_acks_twice_is_one_part(hands, statistics):
+    """C7: a duplicate changes nothing."""
+    begun = actions.ReportTriggered(CheckpointId(1), CheckpointKind.CHECKPOINT, 0)
+    statistics.witness(TimePassed(1), None, (begun,))
+    drive(hands, statistics.witness)
+    acks = len(statistics.find(1).subtasks)
+    assert acks == len(EVERYONE)
