@@ -2,9 +2,9 @@
 
 import pytest
 
-from chance import SEED
+from chance import SEED, show
 
 
 @pytest.fixture(autouse=True)
-def shown_seed() -> None:
-    print(f"WEIR_SEED={SEED}")  # noqa: T201 - pytest shows it with a failure
+def _shown_seed() -> None:
+    show(f"WEIR_SEED={SEED}")

@@ -10,7 +10,7 @@ from itertools import combinations
 
 import pytest
 
-from chance import RUNS_ALL, SEED, dice
+from chance import RUNS_ALL, dice, show
 from crash_matrix import MODES, every_cell, runs, sample
 from faults import Deed
 from job_setting import EXACTLY_ONCE, JobSetting
@@ -47,7 +47,7 @@ def test_a_death_at_any_step_costs_no_row_and_doubles_none(tmp_path, mode, run):
     ).varied(throw)
     setting = setting.sized(rows=400_000, rate=4_000)
     faults = [cell.fault(number, throw) for number, cell in enumerate(run)]
-    print(f"WEIR_SEED={SEED}: {len(run)} of {len(CELLS)} cells of {len(every_cell())}; {setting}")
+    show(f"{len(run)} cells of {len(CELLS)}, of {len(every_cell())} in all; {setting}")
     with real_job(setting, tmp_path) as job:
         driver, spare = job.start(), None
         for number, fault in enumerate(faults):
@@ -60,5 +60,5 @@ def test_a_death_at_any_step_costs_no_row_and_doubles_none(tmp_path, mode, run):
                 driver, spare = job.start(spare, rate=0 if is_last else None), None
         assert driver.until_ended()["ended"] == "finished"
         verdict = job.verdict()
-        print(verdict)
+        show(verdict)
         assert verdict.is_exactly_once if mode == EXACTLY_ONCE else verdict.is_at_least_once

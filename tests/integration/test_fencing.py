@@ -6,6 +6,7 @@ was, as if nothing had happened.
 """
 
 import signal
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 import pytest
@@ -33,46 +34,53 @@ def places_of(storage):
 
 
 @pytest.fixture(params=STORAGES)
-def fenced_job(request, tmp_path):
-    if request.param == "files":
-        with a_job(f"file://{tmp_path}", tmp_path, {}) as job:
-            yield job, places_of(request.param)
-        return
-    (tmp_path / "seaweed").mkdir()
-    with (
-        seaweed(tmp_path / "seaweed") as server,
-        a_job(f"s3://{server.bucket}/fencing", tmp_path, server.options()) as job,
-    ):
-        yield job, places_of(request.param)
+def storage(request):
+    return request.param
 
 
-def a_job(place, home, storage):
-    setting = JobSetting(f"{place}/checkpoints", f"{place}/output").varied(dice("fenced job"))
-    return real_job(replace(setting, rows=400_000, rate=4_000), home, storage)
+@contextmanager
+def a_job(storage, home):
+    setting = JobSetting("", "", rows=400_000, rate=4_000).varied(dice("fenced job"))
+    with ExitStack() as stack:
+        place, options = f"file://{home}", {}
+        if storage == "s3":
+            (home / "seaweed").mkdir()
+            server = stack.enter_context(seaweed(home / "seaweed"))
+            place, options = f"s3://{server.bucket}/fencing", server.options()
+        setting = replace(setting, checkpoints=f"{place}/checkpoints", output=f"{place}/output")
+        yield stack.enter_context(real_job(setting, home, options))
 
 
-def test_a_driver_that_wakes_after_a_takeover_ends_by_itself_and_spoils_nothing(fenced_job):
+def test_a_driver_that_wakes_after_a_takeover_ends_by_itself_and_spoils_nothing(storage, tmp_path):
     """Spec C17, C8, R1: one driver goes on, nothing is lost, doubled or deleted by the other."""
-    job, places = fenced_job
-    reigning = job.start()
-    for number, (step, moment) in enumerate(places):
-        successor = job.prepare()
-        job.until_checkpoints(2)
-        job.suffer(Fault(number, step, moment, Deed.FREEZE_DRIVER))
-        reigning.until_frozen()
+    with a_job(storage, tmp_path) as job:
+        reigning = job.start()
+        for number, (step, moment) in enumerate(places_of(storage)):
+            successor = job.prepare()
+            job.until_checkpoints(2)
+            job.suffer(Fault(number, step, moment, Deed.FREEZE_DRIVER))
+            reigning.until_frozen()
+            job.start(successor)
+            job.until_checkpoints(2)
+            reigning.signal(signal.SIGCONT)
+            assert_fenced(reigning)
+            job.until_checkpoints()
+            assert_nothing_is_missing(job, successor)
+            reigning = successor
+        reigning.tell(do="stop", path="", drain=True)
+        assert reigning.until_ended()["ended"] == "stopped"
+        assert job.verdict_so_far().is_exactly_once
 
-        job.start(successor)
-        job.until_checkpoints(2)
-        reigning.signal(signal.SIGCONT)
-        ending = reigning.until_ended()
-        assert "another driver has taken it over" in ending["problem"]
-        assert reigning.popen.returncode == 1
 
-        job.until_checkpoints()
-        successor.signal(signal.SIGSTOP)
+def assert_fenced(driver):
+    assert "another driver has taken it over" in driver.until_ended()["problem"]
+    assert driver.popen.returncode == 1
+
+
+def assert_nothing_is_missing(job, driver):
+    """What the log offers is whole, looked at while the driver that reigns holds its breath."""
+    driver.signal(signal.SIGSTOP)
+    try:
         assert job.unreadable() == []
-        successor.signal(signal.SIGCONT)
-        reigning = successor
-    reigning.tell(do="stop", path="", drain=True)
-    assert reigning.until_ended()["ended"] == "stopped"
-    assert job.verdict_so_far().is_exactly_once
+    finally:
+        driver.signal(signal.SIGCONT)

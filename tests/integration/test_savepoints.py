@@ -7,28 +7,36 @@ from kept_checkpoints import newest_offered
 from real_job import real_job
 
 
+def a_job(home):
+    setting = JobSetting(f"file://{home}/checkpoints", f"file://{home}/output")
+    return setting.sized(rows=200_000, rate=4_000)
+
+
+def going_on(job, deployment, path):
+    """The next deployment of the job, which begins with what lies at the path."""
+    setting = replace(job.setting, deployment=deployment)
+    return job.prepare(setting.having(("weir.recovery.path", path)))
+
+
+def stop(driver, path, *, drain):
+    driver.tell(do="stop", path=path, drain=drain)
+    assert driver.until_ended()["ended"] == "stopped"
+
+
 def test_a_job_goes_on_from_savepoints_and_retained_checkpoints_by_path(tmp_path):
     """Spec C11, C12, C13, C15, C19, S10: every row once, over a stop, a cancellation and a drain.
 
     In the end the oldest savepoint is gone back to. It was taken while the job went on, so what the
     job did after it is done again: rows come twice, each time with the same sum.
     """
-    first = JobSetting(f"file://{tmp_path}/checkpoints", f"file://{tmp_path}/output")
-    first = first.sized(rows=200_000, rate=4_000)
     aside, stopped, drained = (f"file://{tmp_path}/{n}" for n in ("aside", "stopped", "drained"))
-
-    def going_on(deployment, path):
-        going = replace(first, deployment=deployment).having(("weir.recovery.path", path))
-        return job.prepare(going)
-
-    with real_job(first, tmp_path) as job:
-        driver = job.start()
+    with real_job(a_job(tmp_path), tmp_path) as job:
+        first = job.start()
         job.until_checkpoints()
-        assert driver.ask("savepoint", path=aside).startswith(aside)
-        second = going_on("second", stopped)
+        assert first.ask("savepoint", path=aside) == aside
+        second = going_on(job, "second", stopped)
         job.until_checkpoints()
-        driver.tell(do="stop", path=stopped, drain=False)
-        assert driver.until_ended()["ended"] == "stopped"
+        stop(first, stopped, drain=False)
         assert job.verdict_so_far().is_exactly_once
 
         job.start(second)
@@ -37,12 +45,11 @@ def test_a_job_goes_on_from_savepoints_and_retained_checkpoints_by_path(tmp_path
         assert second.until_ended()["ended"] == "canceled"
         assert job.verdict_so_far().is_exactly_once
 
-        third = going_on("third", newest_offered(first.directory))
+        third = going_on(job, "third", newest_offered(job.setting.directory))
         job.start(third)
-        fourth = going_on("fourth", aside)
+        fourth = going_on(job, "fourth", aside)
         job.until_checkpoints(2)
-        third.tell(do="stop", path=drained, drain=True)
-        assert third.until_ended()["ended"] == "stopped"
+        stop(third, drained, drain=True)
         assert job.verdict_so_far().is_exactly_once
 
         job.start(fourth, rate=0)

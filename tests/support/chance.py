@@ -14,3 +14,8 @@ RUNS_ALL = os.environ.get("WEIR_ALL", "") not in ("", "0")
 def dice(purpose: str) -> random.Random:
     """Of their own for each purpose, so that one test's throws do not move another's."""
     return random.Random(f"{SEED} {purpose}")  # noqa: S311 - must be repeatable
+
+
+def show(what: object) -> None:
+    """For whoever reads a failure, or runs pytest with -s."""
+    print(what)  # noqa: T201 - pytest keeps it with the test

@@ -43,5 +43,6 @@ def _problems(store: ObjectStore, path: str) -> Iterator[str]:
 
 def _files(manifest: Manifest) -> Iterator[StateFile]:
     for snapshot in manifest.snapshots:
-        for handle in (*snapshot.keyed, *snapshot.lists, *snapshot.in_flight):
-            yield handle.file
+        yield from (handle.file for handle in snapshot.keyed)
+        yield from (handle.file for handle in snapshot.lists)
+        yield from (handle.file for handle in snapshot.in_flight)

@@ -1,6 +1,8 @@
-"""Runs the job of the integration tests on real Spark processes, and holds it to what every job
-promises when it is over: nothing is left running, nothing is left staged, every checkpoint that the
-log offers can be read, and every driver decided as the core does.
+"""Runs the job of the integration tests on real Spark processes.
+
+It holds each job to what every job promises when it is over: nothing is left running, nothing is
+left staged, every checkpoint that the log offers can be read, and every driver decided as the core
+does.
 """
 
 import json
@@ -211,10 +213,14 @@ class RealJob:
         """What is true of every job when its drivers are over."""
         sessions = [driver.pid for driver in self.drivers]
         self.until("no process is left", lambda: not any(of_session(s) for s in sessions))
-        assert self.traces.findings() == []
-        assert self.unreadable() == []
-        assert self.staged() == []
-        assert self.uncommitted() == []
+        left = {
+            "decided otherwise by the core": self.traces.findings(),
+            "offered and unreadable": self.unreadable(),
+            "still staged": self.staged(),
+            "shown and not committed": self.uncommitted(),
+        }
+        wrong = {what: found for what, found in left.items() if found}
+        assert not wrong, f"the job is over: {json.dumps(wrong, indent=1)}"
 
     def end_all(self) -> None:
         for driver in self.drivers:

@@ -151,7 +151,8 @@ def _carried_out(job: StreamingJob, command: dict[str, Any]) -> object:
         case {"do": "stop", "path": path, "drain": drain}:
             return job.stopWithSavepoint(path, drain=drain)
         case {"do": "cancel"}:
-            return job.stop()
+            job.stop()
+            return "canceled"
         case {"do": "status"}:
             return {"status": str(job.status), "missing": job.driver.statistics.missing_slots}
         case _:

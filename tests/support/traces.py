@@ -19,7 +19,6 @@ class TraceFile:
     completed: int = 0
     slots: set[str] = field(default_factory=set)
     """Registered and not lost since."""
-    statuses: int = 0
     launches: int = 0
     _read_to: int = 0
 

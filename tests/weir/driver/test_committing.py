@@ -1,6 +1,5 @@
 """Commits of one sink keep their order, a failed one is in doubt, and no sink waits for another."""
 
-from concurrent.futures import Future
 from queue import SimpleQueue
 from threading import Event
 
@@ -10,7 +9,7 @@ from weir.core.coordinator import actions, events
 from weir.core.ids import AttemptId, CheckpointId, Epoch, OperatorId, SubtaskId
 from weir.core.snapshots import Commit, Transaction
 from weir.driver.committing import Committing
-from weir.errors import Fenced
+from weir.errors import Fenced, JobRejected
 
 FILES, TABLE = OperatorId("files"), OperatorId("table")
 LONG_ENOUGH = 20.0
@@ -46,7 +45,8 @@ class Sinks:
     def __init__(self):
         self.files, self.table = Committer(), Committer()
         self._heard = SimpleQueue()
-        self.committing = Committing({FILES: self.files, TABLE: self.table}, self._heard.put)
+        committers = {FILES: self.files, TABLE: self.table}
+        self.committing = Committing(committers, self._heard.put, self._heard.put)
 
     def commit(self, sink, sequence, *names):
         transactions = tuple(Transaction(sink, CheckpointId(sequence), name) for name in names)
@@ -82,6 +82,14 @@ def test_a_commit_that_failed_is_in_doubt(sinks, problem):
     sinks.files.problems.append(problem)
     sinks.commit(FILES, 1, "a")
     assert sinks.next() == events.CommitInDoubt(FILES, 1)
+
+
+def test_a_commit_that_can_never_succeed_ends_the_driver(sinks):
+    """U3: the user must change something, and hears what."""
+    rejected = JobRejected("the table has another schema; change it back")
+    sinks.files.problems.append(rejected)
+    sinks.commit(FILES, 1, "a")
+    assert sinks.next() is rejected
 
 
 def test_commits_of_one_sink_keep_their_order(sinks):
@@ -135,8 +143,6 @@ def test_closing_finishes_what_was_begun(sinks):
     """R5."""
     sinks.files.gate.clear()
     sinks.commit(FILES, 1, "a")
-    done = Future()
     sinks.files.gate.set()
     sinks.committing.close()
-    done.set_result(sinks.files.committed)
-    assert done.result() == [(1, ("a",))]
+    assert sinks.files.committed == [(1, ("a",))]

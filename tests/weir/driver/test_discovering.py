@@ -10,6 +10,7 @@ from weir.core.ids import SplitId
 from weir.core.job import SplitsFound
 from weir.driver import discovering
 from weir.driver.discovering import Discovering
+from weir.errors import JobRejected
 from weir.ports.sources import Discovery
 
 LONG_ENOUGH = 20.0
@@ -28,7 +29,7 @@ def look():
 
     def looked(sources, restored=None, events=1):
         heard = SimpleQueue()
-        search = Discovering(sources, heard.put)
+        search = Discovering(sources, heard.put, heard.put)
         begun.append(search)
         search.start(search.pools(restored or {}))
         found = [heard.get(timeout=LONG_ENOUGH) for _ in range(events)]
@@ -43,14 +44,14 @@ def look():
 
 def test_a_job_begins_with_nothing_found_and_nothing_final():
     """C4: the first look is still to come, so a reader that asks waits."""
-    pools = Discovering({READ: FedSource()}, print).pools({})
+    pools = Discovering({READ: FedSource()}, print, print).pools({})
     assert pools == {READ: Splits((), seen="", is_final=False)}
 
 
 def test_a_restored_job_begins_with_what_its_checkpoint_had():
     """C4, R6."""
     restored = {READ: Pool((ONE,), "page 3"), SplitId("gone"): Pool((TWO,), "")}
-    pools = Discovering({READ: FedSource()}, print).pools(restored)
+    pools = Discovering({READ: FedSource()}, print, print).pools(restored)
     assert pools == {READ: Splits((ONE,), seen="page 3", is_final=False)}
 
 
@@ -89,6 +90,14 @@ def test_a_look_that_failed_is_tried_again_from_the_same_place(look, caplog):
     look({READ: source})
     assert source.asked == ["", ""]
     assert "read could not look for new splits: no such bucket" in caplog.text
+
+
+def test_a_look_that_can_never_succeed_ends_the_driver(look):
+    """U3: the user must change something, and hears what."""
+    rejected = JobRejected("there is no directory file:///in; make it")
+    source = FedSource(found=[rejected])
+    assert look({READ: source}) == [rejected]
+    assert source.asked == [""]
 
 
 def test_sources_are_looked_at_beside_each_other(look):

@@ -12,6 +12,7 @@ from weir.core.coordinator.actions import EndDriver, Granted
 from weir.core.job import Launch, step
 from weir.core.lifecycle import JobStatus, SubtaskRunning, TimePassed
 from weir.core.restarts import FixedDelay
+from weir.errors import JobRejected
 
 
 @pytest.fixture
@@ -115,6 +116,14 @@ def test_the_life_of_a_checkpoint_is_in_the_log(hands, caplog):
     drive(hands)
     for words in ("Triggering Checkpoint 1", "Completed checkpoint 1"):
         assert words.lower() in caplog.text.lower()
+
+
+def test_a_problem_that_only_the_user_can_solve_ends_the_loop(hands):
+    """U3: nothing that the core could decide would help."""
+    loop, owed = a_loop(hands)
+    loop.fail(JobRejected("the table has another schema"))
+    with pytest.raises(JobRejected, match="another schema"):
+        loop.run(owed)
 
 
 def test_what_is_told_before_the_loop_runs_is_heard(hands):

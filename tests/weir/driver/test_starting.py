@@ -11,7 +11,7 @@ from weir.core.lifecycle import JobStatus
 from weir.core.recovery import ReplayCommit, RestoreFrom, StartFresh, Wish
 from weir.core.snapshots import CheckpointKind
 from weir.core.topology import Topology
-from weir.driver.starting import AlreadyOver, Begun, Starting
+from weir.driver.starting import AlreadyOver, Begun, Starting, inherited_max_parallelism
 from weir.errors import JobRejected
 from weir.storage import manifests
 from weir.storage.contract import InDoubt, NotStored
@@ -189,3 +189,28 @@ def test_state_that_nobody_would_own_is_refused(job):
     without = Topology(tuple(o for o in a_topology().operators if o.id != SUM), ())
     with pytest.raises(JobRejected, match="state of operator 'sum'"):
         job.start(Wish("d", path=f"{manifest.location}/_metadata"), topology=without)
+
+
+# Max parallelism
+
+
+def test_a_job_that_sets_no_max_parallelism_inherits_that_of_its_newest_checkpoint(job):
+    """S11: max parallelism is fixed by the first state."""
+    job.reigned()
+    manifest = job.completed(1, 4)
+    inherited = inherited_max_parallelism(job.store, DIRECTORY, "")
+    assert inherited == {width.operator: width.max_parallelism for width in manifest.widths}
+
+
+def test_a_named_savepoint_says_what_is_inherited(job):
+    """S11, C13."""
+    manifest = a_manifest(7, CheckpointKind.SAVEPOINT)
+    manifests.write(job.store, manifest)
+    path = f"{manifest.location}/_metadata"
+    assert inherited_max_parallelism(job.store, DIRECTORY, path)["sum"] == 128
+
+
+@pytest.mark.parametrize("path", ["", "memory://nowhere/_metadata"])
+def test_a_job_without_a_past_inherits_nothing(job, path):
+    """S11: if what was named is not there, the restore will say so."""
+    assert inherited_max_parallelism(job.store, DIRECTORY, path) == {}

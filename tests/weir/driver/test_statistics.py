@@ -112,10 +112,10 @@ def test_a_reader_has_copies_that_do_not_change_under_its_eyes(hands, statistics
 
     def look(event, *_):
         if isinstance(event, events.SubtaskAcked):
-            seen.append(statistics.find(1))
+            seen.extend([statistics.find(1), *statistics.history()])
 
     drive(hands, statistics.witness, look)
-    assert [len(record.subtasks) for record in seen] == [1, 2, 3, 4]
+    assert [len(record.subtasks) for record in seen] == [1, 1, 2, 2, 3, 3, 4, 4]
     assert {record.fate for record in seen} == {Fate.IN_PROGRESS}
 
 

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from driven_job import ObligingHands, a_beginning, drive
-from weir.core.policy import Policy
 from weir.core.restarts import UNLIMITED, ExponentialDelay, FailureRate, FixedDelay, NoRestart
 from weir.driver.trace import Trace, replay
 
@@ -55,11 +54,10 @@ def test_a_changed_decision_is_noticed_with_its_line(lines):
     assert "WriteManifest" in finding
 
 
-def test_another_policy_decides_differently(lines):
-    """What the driver began with is part of its life."""
+def test_another_beginning_leads_to_other_decisions(lines):
+    """What the driver began with is part of its life: here, ids that it had reserved (C19)."""
     begun = json.loads(lines[0])
-    begun["policy"]["retained"] = Policy().retained + 1
-    begun["policy"]["interval_ms"] = 10
+    begun["reign"]["ids_until"] = 1
     lines[0] = json.dumps(begun) + "\n"
     assert list(replay(iter(lines))) != []
 

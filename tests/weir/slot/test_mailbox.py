@@ -250,6 +250,21 @@ def test_a_lost_connection_fails_those_who_used_it(source, sink):
     assert (failed.subtask, failed.cause) == (READ_0, FailureCause.CONNECTION)
 
 
+def test_a_subtask_that_has_failed_fails_no_second_time(source, sink):
+    """R4: what follows from its first failure is not another one."""
+    source.feed(1)
+    with slots_in_hand(a_chain(source, sink), APART) as job:
+        begin(job)
+        job.assign(READ_0, ONE)
+        job.until(lambda: sink.written == [1])
+        source.breaks = True
+        job.until(lambda: job.heard(Failed))
+        job.slots[1].exchange.close()
+        job.settle(0)
+        (failed,) = job.heard(Failed)
+    assert failed.cause is FailureCause.USER_CODE
+
+
 def test_a_receiver_without_a_seat_is_nobodys_failure_here(source, sink):
     """R4: its slot was lost before we heard where it is; an innocent process is not recycled."""
     source.feed(1, 2)

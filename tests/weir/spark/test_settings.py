@@ -1,0 +1,102 @@
+"""Our settings in Spark's flat form, and Spark's own settings that slots depend on."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from weir.api.config import load_config
+from weir.errors import JobRejected
+from weir.spark.settings import FOR_SLOTS, ONE_THREAD, OWN_CORES, nested, spark_settings
+
+SOURCE = Path("runtime")
+
+
+def test_dots_make_groups():
+    """D5."""
+    flat = {"parallelism": "2", "checkpointing.interval": "1 s", "checkpointing.retained": "3"}
+    assert nested(flat) == {
+        "parallelism": 2,
+        "checkpointing": {"interval": "1 s", "retained": 3},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("true", True),
+        ("False", False),
+        ("7", 7),
+        ("-7", -7),
+        ("0.25", 0.25),
+        ("10 min", "10 min"),
+        ("s3://bucket/7", "s3://bucket/7"),
+        ("", ""),
+    ],
+)
+def test_text_is_read_as_yaml_would_read_it(text, value):
+    """D5: Spark's settings are text, ours are told apart."""
+    (read,) = nested({"setting": text}).values()
+    assert (read, type(read)) == (value, type(value))
+
+
+@pytest.mark.parametrize(
+    "flat",
+    [
+        {"checkpointing": "on", "checkpointing.interval": "1 s"},
+        {"checkpointing.interval": "1 s", "checkpointing": "on"},
+    ],
+    ids=["the setting first", "the group first"],
+)
+def test_a_name_cannot_be_a_setting_and_a_group(flat):
+    """U3: neither is dropped in silence."""
+    with pytest.raises(JobRejected, match="checkpointing is given as a setting and as a group"):
+        nested(flat)
+
+
+def test_what_is_read_is_a_configuration():
+    """D5: the same words as in YAML."""
+    flat = {
+        "checkpointing.storage": "file:///checkpoints",
+        "checkpointing.interval": "10 s",
+        "restart.type": "fixed-delay",
+        "restart.attempts": "3",
+    }
+    config = load_config(nested(flat))
+    assert (config.checkpointing.interval, config.restart.attempts) == (10_000, 3)
+
+
+def test_locally_there_are_cores_for_the_slots_and_for_spark():
+    """D5, R3: slots hold their cores for good, and a lost task is tried again."""
+    settings = spark_settings(3, SOURCE, {})
+    assert settings["spark.master"] == f"local[{3 + OWN_CORES},1000]"
+
+
+def test_a_slot_that_dies_comes_back_for_ever():
+    """R3."""
+    settings = spark_settings(1, SOURCE, {})
+    assert settings.items() >= FOR_SLOTS.items()
+    assert settings["spark.task.maxFailures"] == str(2**31 - 1)
+    assert settings["spark.python.worker.reuse"] == "false"
+
+
+def test_parallelism_comes_from_slots_alone():
+    """R7: a library's own threads would only fight with theirs."""
+    settings = spark_settings(1, SOURCE, {})
+    assert all(settings[f"spark.executorEnv.{variable}"] == "1" for variable in ONE_THREAD)
+
+
+def test_what_the_user_sets_wins():
+    """D5: the same file runs on Kubernetes."""
+    given = {"spark.master": "k8s://https://cluster", "spark.task.maxFailures": "4"}
+    settings = spark_settings(1, SOURCE, given)
+    assert settings.items() >= given.items()
+
+
+def test_slots_find_our_package_and_the_users(monkeypatch):
+    """D5."""
+    monkeypatch.setenv("PYTHONPATH", "of-the-user")
+    paths = spark_settings(1, SOURCE, {})["spark.executorEnv.PYTHONPATH"].split(os.pathsep)
+    assert paths == ["runtime", "of-the-user"]
+    monkeypatch.delenv("PYTHONPATH")
+    assert spark_settings(1, SOURCE, {})["spark.executorEnv.PYTHONPATH"] == "runtime"

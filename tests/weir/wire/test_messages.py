@@ -1,0 +1,145 @@
+"""A link carries values in order, never waits to send, and ends in one way only."""
+
+import socket
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from throwaway_certificates import a_certificate
+from weir.core.ids import CheckpointId
+from weir.wire.control import Abort, Leave
+from weir.wire.frames import write_frame
+from weir.wire.links import Listener, Purpose, dial
+from weir.wire.messages import MessageLink
+
+SECRET = b"the secret of this very job....."
+LONG_ENOUGH = 20.0
+
+
+def linked(near, far):
+    return MessageLink(near, "near"), MessageLink(far, "far")
+
+
+@pytest.fixture
+def pair():
+    near, far = linked(*socket.socketpair())
+    yield near, far
+    near.close()
+    far.close()
+
+
+def test_messages_arrive_in_order(pair):
+    """C4."""
+    near, far = pair
+    for number in range(100):
+        near.send(Abort(CheckpointId(number)))
+    assert [far.receive().checkpoint for _ in range(100)] == list(range(100))
+
+
+def test_both_ends_speak_at_once(pair):
+    """C4."""
+    near, far = pair
+    near.send(Leave())
+    far.send(Abort(CheckpointId(1)))
+    assert (far.receive(), near.receive()) == (Leave(), Abort(1))
+
+
+def test_sending_does_not_wait_for_a_peer_that_does_not_read(pair):
+    """A11: whoever speaks is the loop of a driver or the mailbox of a slot."""
+    near, far = pair
+    for number in range(20_000):
+        near.send(Abort(CheckpointId(number)))
+    assert far.receive() == Abort(0)
+    near.cut()
+
+
+def test_closing_writes_what_is_queued(pair):
+    """R3: the last word is often to go home."""
+    near, far = pair
+    near.send(Leave())
+    near.close()
+    assert far.receive() == Leave()
+
+
+def test_the_end_of_the_peer_is_a_connection_error(pair):
+    """R1."""
+    near, far = pair
+    near.close()
+    with pytest.raises(ConnectionError):
+        far.receive()
+
+
+def test_a_cut_is_heard_at_both_ends(pair):
+    """R1: also by a thread that waits here."""
+    near, far = pair
+    with ThreadPoolExecutor(1) as waiting:
+        heard = waiting.submit(near.receive)
+        near.cut()
+        with pytest.raises(ConnectionError):
+            heard.result(LONG_ENOUGH)
+    with pytest.raises(ConnectionError):
+        far.receive()
+
+
+def test_a_peer_that_the_kernel_gave_up_is_a_connection_error():
+    """R1: a machine that lost its power closes nothing; its keepalive just stops."""
+    near, far = socket.socketpair()
+    near.settimeout(0.001)
+    link = MessageLink(near, "near")
+    with pytest.raises(ConnectionError, match="timed out"):
+        link.receive()
+    link.close()
+    far.close()
+
+
+def test_a_link_that_was_closed_here_is_a_connection_error(pair):
+    """R1: the thread that reads ends by itself."""
+    near, _ = pair
+    near.close()
+    with pytest.raises(ConnectionError):
+        near.receive()
+
+
+def test_what_nobody_can_read_ends_the_link():
+    """X2, X3."""
+    near, far = socket.socketpair()
+    link = MessageLink(near, "near")
+    write_frame(far, 1, b'{"$": "NoSuchWord"}')
+    with pytest.raises(ConnectionError, match="nobody can read"):
+        link.receive()
+    link.close()
+    far.close()
+
+
+def test_a_link_may_be_closed_twice(pair):
+    """R3."""
+    near, _ = pair
+    near.close()
+    near.close()
+
+
+def test_an_encrypted_link_carries_both_ways_at_once_and_can_be_cut(tmp_path):
+    """X1: TLS is one setting, and changes nothing else."""
+    tls = a_certificate(tmp_path, "job")
+    guests = []
+    with ThreadPoolExecutor(2) as threads:
+        listener = Listener("127.0.0.1", SECRET, Purpose.SLOT_CONTROL, tls)
+        listener.serve(lambda sock, _: guests.append(sock))
+        near = dial(listener.address, SECRET, Purpose.SLOT_CONTROL, tls, {"slot": "a"})
+        listener.close()
+        near, far = linked(near, guests[0])
+        received = [threads.submit(receive, link, 500) for link in (near, far)]
+        for number in range(500):
+            near.send(Abort(CheckpointId(number)))
+            far.send(Abort(CheckpointId(number)))
+        assert all(future.result(LONG_ENOUGH) == list(range(500)) for future in received)
+        waiting = threads.submit(near.receive)
+        near.cut()
+        with pytest.raises(ConnectionError):
+            waiting.result(LONG_ENOUGH)
+    near.close()
+    far.close()
+
+
+def receive(link, count):
+    return [link.receive().checkpoint for _ in range(count)]
