@@ -74,6 +74,8 @@ class Committing:
         try:
             for future in futures:
                 future.result()
+        except JobRejected as problem:
+            self._fail(problem)
         except Exception as problem:  # noqa: BLE001 - the external system may fail in any way
             log.warning("Transactions of an earlier attempt are still open: %s", problem)
             self._tell(events.TransactionsUnresolved(ticket))

@@ -254,6 +254,10 @@ class Hosted:
     def _capture(self, barrier: Barrier) -> None:
         """The synchronous part. If it fails the subtask is in no known state, so it goes."""
         checkpoint = barrier.checkpoint
+        if self.uploads.is_full:
+            words = "storage is too slow: its uploads of earlier checkpoints have not ended"
+            self.settled(lambda task: task.fail(checkpoint, Reason.CHECKPOINT_DECLINED), words)
+            return
         began = perf_counter()
         try:
             captured = self.operator.capture(checkpoint)

@@ -36,6 +36,9 @@ log = logging.getLogger("weir.slot")
 Settle = Callable[[Callable[[Task], list[Order]], str], None]
 """Hands what the task is to be told to the mailbox, with words if something went wrong."""
 
+MOST_UPLOADS = 4
+"""Of one subtask at a time."""
+
 InFlight = tuple[tuple[ChannelId, Side, tuple[object, ...]], ...]
 
 
@@ -63,6 +66,16 @@ class Uploads:
         self._files = files
         self._executor = executor
         self._uploads: dict[CheckpointId, Upload] = {}
+        self._under_way: list[Upload] = []
+
+    @property
+    def is_full(self) -> bool:
+        """Storage is too slow for this pace: uploads, also of dead checkpoints, pile up.
+
+        Each holds a version of the state, so another snapshot would cost memory without end.
+        """
+        self._under_way = [upload for upload in self._under_way if upload.is_busy]
+        return len(self._under_way) >= MOST_UPLOADS
 
     def start(
         self,
@@ -75,6 +88,7 @@ class Uploads:
     ) -> None:
         upload = Upload(barrier, sync_ms)
         self._uploads[barrier.checkpoint] = upload
+        self._under_way.append(upload)
         self._executor.submit(self._upload, upload, captured, snapshot, settle)
 
     def persist_in_flight(self, checkpoint: CheckpointId, rows: InFlight, settle: Settle) -> None:

@@ -15,7 +15,7 @@ from weir.core.task import Ack, Decline, Discard, PersistInFlight, Task
 from weir.ports.operators import Captured, KeyedPiece, ListPiece
 from weir.slot.in_flight import read_in_flight
 from weir.slot.keeping import Keeping, StateFiles
-from weir.slot.uploads import Uploads, bare_snapshot
+from weir.slot.uploads import MOST_UPLOADS, Uploads, bare_snapshot
 from weir.state.files import read_list
 
 SUBTASK = SubtaskId(OperatorId("sum"), 0)
@@ -240,3 +240,16 @@ class Settled:
     def handles(self, task):
         (ack,) = self.act(task)
         return ack.snapshot.in_flight
+
+
+def test_uploads_that_pile_up_are_noticed_and_forgotten_when_they_end(bench):
+    """R7: each holds a version of the state, so another snapshot is declined instead."""
+    bench.hand.is_held = True
+    for checkpoint in range(1, MOST_UPLOADS + 1):
+        assert not bench.uploads.is_full
+        bench.start(checkpoint, keyed=(PIECE,))
+        bench.uploads.discard(checkpoint)
+
+    assert bench.uploads.is_full
+    bench.hand.release()
+    assert not bench.uploads.is_full
