@@ -198,8 +198,10 @@ class RealJob:
         return unreadable(self.setting.directory, self.storage)
 
     def staged(self) -> list[str]:
+        """Files only: where directories are objects too, an empty one may be listed."""
         store = store_for(self.setting.output, self.storage)
-        return list(store.list(f"{self.setting.output}/_staging"))
+        urls = store.list(f"{self.setting.output}/_staging")
+        return [url for url in urls if url.endswith(".parquet")]
 
     def uncommitted(self) -> list[str]:
         """Files that a reader of the directory would see and that no commit names."""

@@ -1,15 +1,52 @@
 """Keeps a turn of user code short, by learning how many rows fit into it.
 
 A barrier waits at most for the turn under way, so a turn lasts about twenty milliseconds whatever
-the user's function costs (spec A11). Nobody can know that cost beforehand; the last turns tell.
+the user's function costs (spec A11). Nobody can know that cost beforehand; the last turns tell. A
+call costs something by itself and something for each row: a line through the last turns gives both.
+Where the call alone takes longer than a turn (a request to a service, say), fewer rows would only
+mean more calls, so then a turn takes as many rows as cost about as much again.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 TURN_SECONDS = 0.02
 FEWEST_ROWS = 16
 MOST_ROWS = 1 << 17
 """More than this gains nothing, and a turn that suddenly becomes slow would last too long."""
+
+FORGETTING = 0.8
+"""What a turn counts for when one more has passed: the last few matter."""
+
+MOST_GROWTH = 4
+"""A turn is at most so many times as long as the one before, for costs are never quite linear."""
+
+
+@dataclass(slots=True)
+class Line:
+    """Least squares over the last turns: seconds by rows."""
+
+    weight: float = 0.0
+    rows: float = 0.0
+    seconds: float = 0.0
+    squares: float = 0.0
+    products: float = 0.0
+
+    def add(self, rows: int, seconds: float) -> None:
+        self.weight = self.weight * FORGETTING + 1
+        self.rows = self.rows * FORGETTING + rows
+        self.seconds = self.seconds * FORGETTING + seconds
+        self.squares = self.squares * FORGETTING + rows * rows
+        self.products = self.products * FORGETTING + rows * seconds
+
+    def costs(self) -> tuple[float, float]:
+        """Of a call and of a row; all of it the row's while turns were too alike to tell."""
+        each = self.seconds / self.rows
+        spread = self.weight * self.squares - self.rows * self.rows
+        if spread <= 1e-6 * self.rows * self.rows:
+            return 0.0, each
+        slope = (self.weight * self.products - self.rows * self.seconds) / spread
+        slope = min(max(slope, 0.0), each)
+        return (self.seconds - slope * self.rows) / self.weight, slope
 
 
 @dataclass(slots=True)
@@ -17,10 +54,14 @@ class Pace:
     """How many rows the next turn may take."""
 
     rows: int = 4096
+    _line: Line = field(default_factory=Line)
 
     def took(self, rows: int, seconds: float) -> None:
-        """Half of what was learnt now, half of what was known before."""
-        if rows:
-            fitting = rows * TURN_SECONDS / max(seconds, 1e-6)
-            learnt = (self.rows + min(fitting, 4 * self.rows)) / 2
-            self.rows = int(min(max(learnt, FEWEST_ROWS), MOST_ROWS))
+        """A turn of so many rows took so long."""
+        if not rows:
+            return
+        self._line.add(rows, max(seconds, 1e-6))
+        call, row = self._line.costs()
+        room = max(TURN_SECONDS - call, min(call, TURN_SECONDS))
+        fitting = room / max(row, 1e-12)
+        self.rows = int(min(max(fitting, FEWEST_ROWS), MOST_GROWTH * self.rows, MOST_ROWS))

@@ -16,6 +16,15 @@ def test_turns_come_to_last_as_long_as_they_should(cost):
     assert 0.8 * fitting - 1 <= pace.rows <= 1.2 * fitting + 1
 
 
+@given(st.floats(0.05, 1.0), st.floats(1e-6, 1e-4))
+def test_a_call_that_is_slow_by_itself_is_not_given_ever_fewer_rows(call, row):
+    """A11: a barrier waits for one call either way, and fewer rows would only mean more calls."""
+    pace = Pace()
+    for _ in range(60):
+        pace.took(pace.rows, call + pace.rows * row)
+    assert pace.rows * row > 0.5 * TURN_SECONDS
+
+
 def test_a_function_that_becomes_slow_is_noticed_within_a_few_turns():
     """A11."""
     pace = Pace(rows=MOST_ROWS)
