@@ -17,6 +17,9 @@ MOST_ROWS = 1 << 17
 FORGETTING = 0.8
 """What a turn counts for when one more has passed: the last few matter."""
 
+TELLING = 1e-3
+"""Turns must differ by so much, as the variance of their rows over the square of the mean."""
+
 MOST_GROWTH = 4
 """A turn is at most so many times as long as the one before, for costs are never quite linear."""
 
@@ -30,6 +33,8 @@ class Line:
     seconds: float = 0.0
     squares: float = 0.0
     products: float = 0.0
+    share_of_rows: float = 1.0
+    """Of all that the turns cost; what is left is the share of the calls."""
 
     def add(self, rows: int, seconds: float) -> None:
         self.weight = self.weight * FORGETTING + 1
@@ -39,14 +44,14 @@ class Line:
         self.products = self.products * FORGETTING + rows * seconds
 
     def costs(self) -> tuple[float, float]:
-        """Of a call and of a row; all of it the row's while turns were too alike to tell."""
-        each = self.seconds / self.rows
+        """Of a call and of a row. Turns that are all alike tell only the sum of the two."""
         spread = self.weight * self.squares - self.rows * self.rows
-        if spread <= 1e-6 * self.rows * self.rows:
-            return 0.0, each
-        slope = (self.weight * self.products - self.rows * self.seconds) / spread
-        slope = min(max(slope, 0.0), each)
-        return (self.seconds - slope * self.rows) / self.weight, slope
+        if spread > TELLING * self.rows * self.rows:
+            slope = (self.weight * self.products - self.rows * self.seconds) / spread
+            by_rows = slope * self.rows / self.seconds
+            self.share_of_rows = min(max(by_rows, 0.0), 1.0)
+        rest = self.seconds * (1 - self.share_of_rows)
+        return rest / self.weight, self.seconds * self.share_of_rows / self.rows
 
 
 @dataclass(slots=True)
