@@ -18,6 +18,7 @@ app = typer.Typer(add_completion=False, help=__doc__)
 console = Console(highlight=False)
 
 JOB = Path(__file__).with_name("keyed_job.py")
+SLOW = Path(__file__).with_name("backpressure_job.py")
 PEER = Path(__file__).with_name("structured_streaming.py")
 
 
@@ -61,6 +62,26 @@ def keyed(only: str = typer.Option("", help="Only the rows whose label has this 
             with console.status(run.label):
                 figures = _figures(run)
             table.add_row(run.label, *_cells(figures))
+    console.print(table)
+
+
+@app.command()
+def backpressure() -> None:
+    """A slow last step: how long checkpoints take when barriers wait, and when they overtake."""
+    table = Table("a call takes", "aligned", "longest", "unaligned", "longest", "in flight")
+    for call_ms in (20, 50, 100, 200):
+        slow = ("--call-ms", str(call_ms))
+        with console.status(f"{call_ms} ms a call"):
+            waits = _figures(Run("aligned", slow, SLOW))
+            overtakes = _figures(Run("unaligned", (*slow, "--unaligned"), SLOW))
+        table.add_row(
+            f"{call_ms} ms",
+            f"{waits['duration_ms']} ms",
+            f"{waits['longest_ms']} ms",
+            f"{overtakes['duration_ms']} ms",
+            f"{overtakes['longest_ms']} ms",
+            f"{overtakes['bytes']} bytes",
+        )
     console.print(table)
 
 
