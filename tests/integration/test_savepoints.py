@@ -12,9 +12,9 @@ def a_job(home):
     return setting.sized(rows=200_000, rate=4_000)
 
 
-def going_on(job, deployment, path):
+def going_on(job, deployment, path, parallelism=2):
     """The next deployment of the job, which begins with what lies at the path."""
-    setting = replace(job.setting, deployment=deployment)
+    setting = replace(job.setting, deployment=deployment, parallelism=parallelism)
     return job.prepare(setting.having(("weir.recovery.path", path)))
 
 
@@ -24,9 +24,10 @@ def stop(driver, path, *, drain):
 
 
 def test_a_job_goes_on_from_savepoints_and_retained_checkpoints_by_path(tmp_path):
-    """Spec C11, C12, C13, C15, C19, S10: every row once, over a stop, a cancellation and a drain.
+    """Spec C11, C12, C13, C15, C19, S10, S11: every row once, over a stop, a cancellation, a drain.
 
-    In the end the oldest savepoint is gone back to. It was taken while the job went on, so what the
+    Each deployment is wider or narrower than the one before. In the end the
+    oldest savepoint is gone back to. It was taken while the job went on, so what the
     job did after it is done again: rows come twice, each time with the same sum.
     """
     aside, stopped, drained = (f"file://{tmp_path}/{n}" for n in ("aside", "stopped", "drained"))
@@ -34,7 +35,7 @@ def test_a_job_goes_on_from_savepoints_and_retained_checkpoints_by_path(tmp_path
         first = job.start()
         job.until_checkpoints()
         assert first.ask("savepoint", path=aside) == aside
-        second = going_on(job, "second", stopped)
+        second = going_on(job, "second", stopped, parallelism=3)
         job.until_checkpoints()
         stop(first, stopped, drain=False)
         assert job.verdict_so_far().is_exactly_once
@@ -45,7 +46,7 @@ def test_a_job_goes_on_from_savepoints_and_retained_checkpoints_by_path(tmp_path
         assert second.until_ended()["ended"] == "canceled"
         assert job.verdict_so_far().is_exactly_once
 
-        third = going_on(job, "third", newest_offered(job.setting.directory))
+        third = going_on(job, "third", newest_offered(job.setting.directory), parallelism=1)
         job.start(third)
         fourth = going_on(job, "fourth", aside)
         job.until_checkpoints(2)

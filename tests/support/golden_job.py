@@ -1,18 +1,21 @@
-"""The job whose savepoints are kept, one for each format, so that later releases prove to read them.
+"""The job whose savepoints are kept, so that every later release proves to read them.
 
 It has one of everything: a source with positions, a processor with each kind of state and timers,
-an aggregation, and a sink with transactions. Run as a program it makes a savepoint of today:
+an aggregation, and a sink with transactions. Run as a program it makes a savepoint of today and
+puts it where it is to be kept, with what it must hold, as the generator and not the job says:
 
-    python tests/support/golden_job.py /tmp/golden
+    python tests/support/golden_job.py /tmp/golden tests/golden/v2
 """
 
 # ruff: noqa: ARG002, N802, N803 - the names are PySpark's, and so are those nobody needs
 
+import json
 import sys
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import (
@@ -21,14 +24,27 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
+from weir.connectors.generator_options import expected_rows
+from weir.core.ids import OperatorId, SplitId
+from weir.core.snapshots import Manifest
 from weir.dataflow import functions as F  # noqa: N812 - as users write it
+from weir.dataflow.options import Options
 from weir.dataflow.stream import Stream
-from weir.spark import WeirSession
+from weir.spark import JobFailed, StreamingJob, WeirSession
+from weir.state.files import read_list
+from weir.state.looking import header_of
+from weir.storage import manifests
+from weir.storage.inspecting import Opening, describe
+from weir.storage.objects import store_for
 
 FAR_AHEAD_MS = 4_102_444_800_000
 """The year 2100: such a timer never fires while somebody looks."""
 
 GENERATED = {"splits": "2", "keys": "5", "rows": "1000", "rowsPerSecond": "20"}
+SECONDS = 2.0
+NOWHERE = "file:///savepoint"
+"""Where a savepoint says it was made."""
+
 PROCESSED = "key long, value long, total long"
 
 
@@ -42,7 +58,7 @@ class OneOfEach(StatefulProcessor):
         self._parities = handle.getMapState("parities", "parity string", "rows long")
 
     def handleInputRows(
-        self, key: Any, rows: Iterator[Row], timerValues: TimerValues
+        self, key: tuple[int], rows: Iterator[Row], timerValues: TimerValues
     ) -> Iterator[Row]:
         total, count = self._total.get() or (0, 0)
         for row in rows:
@@ -82,13 +98,63 @@ def make(home: Path) -> str:
         .getOrCreate()
     )
     written = golden_stream(session).writeStream.format("parquet").uid("files")
-    job = written.start(str(home / "output"))
-    time.sleep(3)
+    job: StreamingJob = written.start(str(home / "output"))
+    _until_it_runs(job)
+    time.sleep(SECONDS)
     where = job.savepoint(f"file://{home}/savepoint")
     job.stop()
     session.stop()
     return where
 
 
+def _until_it_runs(job: StreamingJob) -> None:
+    while True:
+        with suppress(JobFailed):
+            job.checkpoint()
+            return
+        time.sleep(0.1)
+
+
+def keep(where: str, folder: Path) -> None:
+    """Copy the savepoint without a trace of the place where it was made."""
+    store = store_for(where)
+    found = manifests.read(store, f"{where}/_metadata")
+    assert isinstance(found, Manifest), found
+    moved = manifests.decode(manifests.encode(found), NOWHERE)
+    assert isinstance(moved, Manifest), moved
+    folder.mkdir(parents=True)
+    for url in store.list(where):
+        (folder / url.rpartition("/")[2]).write_bytes(store.read(url))
+    (folder / "_metadata").write_bytes(manifests.encode(moved))
+    description = describe(store, found, Opening(header_of, read_list))
+    positions = description.by_uid[OperatorId("rows")].positions
+    expected = {"positions": positions, **_expected({k: int(v) for k, v in positions.items()})}
+    folder.with_suffix(".json").write_text(json.dumps(expected, indent=1) + "\n")
+
+
+def _expected(positions: Mapping[SplitId, int]) -> dict[str, object]:
+    """What the states hold after these rows of the generator; text for keys, as JSON has it."""
+    rows = [
+        row
+        for split, position in sorted(positions.items())
+        for row in expected_rows(
+            Options("generator", GENERATED), int(split), 0, position
+        ).to_pylist()
+    ]
+    seen: dict[str, list[int]] = {}
+    for row in rows:
+        seen.setdefault(str(row["key"]), []).append(row["value"])
+    return {
+        "total": {key: [sum(values), len(values)] for key, values in seen.items()},
+        "seen": {key: sorted(values) for key, values in seen.items()},
+        "parities": {key: _parities(values) for key, values in seen.items()},
+        "timers": {key: FAR_AHEAD_MS + int(key) for key in seen},
+    }
+
+
+def _parities(values: list[int]) -> dict[str, int]:
+    return dict(Counter("odd" if value % 2 else "even" for value in values))
+
+
 if __name__ == "__main__":
-    sys.stdout.write(f"{make(Path(sys.argv[1]).absolute())}\n")
+    keep(make(Path(sys.argv[1]).absolute()), Path(sys.argv[2]))

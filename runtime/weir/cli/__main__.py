@@ -1,18 +1,22 @@
 """The command ``weir``. Answers go to standard output, everything else to standard error."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from weir.cli import tables
+from weir.cli import inspecting, tables
 from weir.cli.client import Client
+from weir.cli.collecting import look_through
 from weir.cli.finding import reach
 from weir.cli.orders import Errand, carry_out
 from weir.cli.running import Wishes, run_script
 from weir.cli.talking import plainly, say, talk
 from weir.rest import endpoints
+from weir.storage.comparing import differences
+from weir.storage.inspecting import operators_of, states_of
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -29,6 +33,10 @@ Run a job on this machine, and in another terminal take a savepoint of it, stop 
         weir stop --to backups/
 
         weir run job.py --from backups/savepoint-1f0c
+
+Look into what it left, with no job running:
+
+        weir inspect backups/savepoint-1f0c --rows 5
 """,
 )
 
@@ -151,6 +159,100 @@ def jobs() -> None:
         Console().print(tables.of_jobs(found))
     else:
         say("No job of yours runs on this machine. `weir run job.py` starts one.")
+
+
+@app.command()
+@plainly
+def inspect(
+    path: Annotated[str, typer.Argument(help="Savepoint or checkpoint, or its _metadata.")],
+    *,
+    rows: Annotated[int, typer.Option(min=0, help="Show so many rows of each state.")] = 0,
+    operator: Annotated[str, typer.Option(metavar="UID", help="Only this operator.")] = "",
+    state: Annotated[str, typer.Option(metavar="NAME", help="Rows of this state only.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Show what is in a savepoint or checkpoint, and verify every file of it.
+
+    weir inspect backups/savepoint-1f0c
+
+    weir inspect backups/savepoint-1f0c --operator sums --state total --rows 10
+    """
+    store, description = inspecting.look_at(as_url(path))
+    operators = operators_of(description, operator)
+    chosen = states_of(operators, state)
+    if as_json:
+        shown = inspecting.as_json(description, operators)
+        if rows:
+            shown["rows"] = [inspecting.sample(store, each, rows) for each in chosen]
+        _print(json.dumps(shown, indent=1, default=inspecting.in_json))
+    else:
+        _print(inspecting.headline(description))
+        Console().print(inspecting.of_operators(operators))
+        for note in (note for each in operators for note in inspecting.notes(each)):
+            _print(note)
+        for each in chosen if rows else ():
+            Console().print(inspecting.of_rows(store, each, rows))
+    _fail_for(description.problems)
+
+
+@app.command()
+@plainly
+def diff(
+    before: Annotated[str, typer.Argument(help="Savepoint or checkpoint.")],
+    after: Annotated[str, typer.Argument(help="Another one.")],
+) -> None:
+    """Show how two snapshots differ: operators, schemas, rows and sizes.
+
+    weir diff backups/savepoint-1f0c backups/savepoint-77aa
+    """
+    (_, old), (_, new) = inspecting.look_at(as_url(before)), inspecting.look_at(as_url(after))
+    found = differences(old, new)
+    if found:
+        Console().print(inspecting.of_differences(found))
+    else:
+        say("They have the same operators, schemas, rows and sizes.")
+    _fail_for((*old.problems, *new.problems))
+
+
+@app.command()
+@plainly
+def gc(
+    directory: Annotated[str, typer.Argument(help="A job's directory, {storage}/{job}.")],
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show.")] = False,
+    older_than: Annotated[
+        str, typer.Option(metavar="AGE", help="Only what was written so long ago, as in 1h.")
+    ] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Delete what dead drivers left in a job's directory and nobody refers to.
+
+    Savepoints, what the job's log offers to restore from, and everything of the newest driver stay.
+
+        weir gc checkpoints/orders --dry-run
+
+        weir gc s3://bucket/checkpoints/orders --older-than 1d --yes
+    """
+    found = look_through(as_url(directory), older_than)
+    if not found.sizes:
+        say("Nothing is left over.")
+        return
+    Console().print(found.table())
+    say(found.summary)
+    if dry_run:
+        return
+    if not yes:
+        typer.confirm("Delete them?", abort=True, err=True)
+    found.delete()
+    say("They are deleted.")
+
+
+def _fail_for(problems: tuple[str, ...]) -> None:
+    """Say what is damaged; a script sees it by the exit code."""
+    for problem in problems:
+        say(f"Damaged: {problem}", style="red")
+    if problems:
+        raise typer.Exit(1)
 
 
 def as_url(place: str) -> str:

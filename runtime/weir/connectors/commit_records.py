@@ -54,6 +54,15 @@ class CommitRecords:
         if not self.store.create_exclusive(self._url(record.sequence), data):
             self.find(record.sequence, record.names)
 
+    def newest(self) -> int:
+        """The highest number that is recorded; zero if none is."""
+        files = (url.rpartition("/")[2] for url in self.store.list(f"{self.directory}/_commits"))
+        return max((int(file) for file in files if file.isdecimal()), default=0)
+
+    def forget(self, sequence: int) -> None:
+        """For a sink that needs its records only to tell a repetition."""
+        self.store.delete((self._url(sequence),))
+
     def _url(self, sequence: int) -> str:
         return f"{self.directory}/_commits/{sequence:08d}"
 

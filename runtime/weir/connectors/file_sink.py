@@ -11,6 +11,7 @@ the directory, as Spark does, sees the same files, though those of one commit on
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from weir.connectors.transaction_names import new_token
 from weir.core.ids import SubtaskId
 from weir.errors import JobRejected, Unavailable
 from weir.ports.operators import Place
-from weir.storage.objects import ObjectStore, store_for
+from weir.storage.objects import NotFound, ObjectStore, store_for
 
 _LOCAL = "file://"
 
@@ -71,8 +72,9 @@ def publish(staging: Staging, name: str) -> str:
     file = f"part-{name}.{staging.encoding}"
     staged, published = staging.url(name), f"{staging.directory}/{file}"
     if staging.store.exists(staged):
-        _move(staging.store, staged, published)
-    elif not staging.store.exists(published):
+        with suppress(NotFound):  # a driver that has taken over may have moved it meanwhile
+            _move(staging.store, staged, published)
+    if not staging.store.exists(published):
         raise JobRejected(
             f"{staged} is to be committed and is not there. Either the job wrote to another "
             "directory when it was saved: give the sink that path; or it goes back to a savepoint "

@@ -28,6 +28,7 @@ from weir.driver.loop import Loop, Witness
 from weir.driver.requests import Outcome, Requests
 from weir.driver.settings import policy_of, strategy_of
 from weir.driver.slots import Patience, SlotPool, Slots
+from weir.driver.source_commits import SourceCommits
 from weir.driver.starting import AlreadyOver, Begun, Starting
 from weir.driver.statistics import Statistics
 from weir.driver.storing import Storing
@@ -87,11 +88,9 @@ class Driver:
         )
         self.slots = Slots(listener, pool, submission.patience, self.tell)
         heads = {stage.operator: stage.head for stage in submission.graph.stages}
-        self._discovering = Discovering(
-            {o: h.source for o, h in heads.items() if isinstance(h, SourceHead)},
-            self.tell,
-            self.fail,
-        )
+        sources = {o: h.source for o, h in heads.items() if isinstance(h, SourceHead)}
+        self._discovering = Discovering(sources, self.tell, self.fail)
+        self._source_commits = SourceCommits(sources, store)
         committers = {o: h.sink.committer() for o, h in heads.items() if isinstance(h, SinkHead)}
         self._committing = Committing(committers, self.tell, self.fail)
 
@@ -157,6 +156,7 @@ class Driver:
         else:
             loop.tell(attempts.JobStarted())
             self._discovering.start(loop.job.splits)
+            self._source_commits.start()
         end = loop.run(first)
         return Ending(end.status, end.fenced)
 
@@ -184,7 +184,7 @@ class Driver:
             self._committing,
             self._requests.answer,
         )
-        witnesses: list[Witness] = [self.statistics.witness]
+        witnesses: list[Witness] = [self.statistics.witness, self._source_commits.witness]
         if submission.trace_directory is not None:
             path = submission.trace_directory / f"{submission.name}-{reign.epoch}.jsonl"
             self._trace = Trace(path, beginning)
@@ -194,6 +194,7 @@ class Driver:
     def close(self) -> None:
         self._requests.close()
         self._discovering.close()
+        self._source_commits.close()
         self.slots.close()
         self._committing.close()
         self._threads.shutdown(wait=True)

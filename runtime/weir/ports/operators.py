@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
-from weir.core.ids import CheckpointId, EdgeId, Millis, SubtaskId
+from weir.core.ids import NO_CHECKPOINT, CheckpointId, EdgeId, Millis, SubtaskId
 from weir.core.snapshots import KeyGroupRange, Redistribution, Transaction
 
 Batch: TypeAlias = pa.RecordBatch
@@ -27,14 +27,25 @@ class Place:
     epoch: int
     attempt: int
     clock: Clock
+    is_incremental: bool = False
+    """Checkpoints build on each other, so keyed state should remember what changed."""
+
+
+def nobody_knows(checkpoint: CheckpointId) -> pa.Buffer | None:
+    """For states that do not remember what changed."""
+    del checkpoint
 
 
 @dataclass(frozen=True, slots=True)
 class KeyedPiece:
-    """One keyed state at a barrier. ``write`` runs beside the mailbox and gives an Arrow file."""
+    """One keyed state at a barrier, to be written beside the mailbox, once, in one of two ways."""
 
     groups: KeyGroupRange
     write: Callable[[], pa.Buffer]
+    """The whole state as an Arrow file."""
+    name: str = ""
+    since: Callable[[CheckpointId], pa.Buffer | None] = nobody_knows
+    """The rows that changed since that checkpoint, to be laid over its files; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +82,8 @@ class Heritage:
     """Arrow files, each with the key groups that are meant; a file may hold more."""
     lists: Mapping[str, Sequence[bytes]] = field(default_factory=dict)
     watermark: Millis | None = None
+    checkpoint: CheckpointId = NO_CHECKPOINT
+    """Where all this comes from."""
 
 
 class Operator(Protocol):

@@ -5,13 +5,33 @@ nothing else. A position is text of the source's own making; reading again from 
 same rows (spec R5).
 """
 
+import json
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol, Self, runtime_checkable
 
 import pyarrow as pa
 
-from weir.core.ids import SplitId
+from weir.core.ids import Millis, SplitId
 from weir.ports.operators import Batch
+
+SPLITS = "splits"
+"""The name of a source's state: an item for each split that it has not read to its end."""
+
+
+class KeptSplit(NamedTuple):
+    """A split in a checkpoint, once it was assigned."""
+
+    split: SplitId
+    position: str
+    latest: Millis
+    """The greatest event time that was read from it."""
+
+    def encode(self) -> bytes:
+        return json.dumps(self).encode()
+
+    @classmethod
+    def decode(cls, item: bytes) -> Self:
+        return cls(*json.loads(item))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +82,17 @@ class Source(Protocol):
 
     def open(self, split: SplitId, position: str) -> Reader:
         """Open a split in a slot, from its beginning when the position is empty."""
+
+
+@runtime_checkable
+class Commits(Protocol):
+    """What a source may be besides: one that wants to know what is never asked for again."""
+
+    def completed(self, seen: str, unread: tuple[SplitId, ...]) -> None:
+        """Called in the driver, beside the loop, after a checkpoint that a job recovers from.
+
+        What discovery had seen by then has been read for good, except these splits.
+        """
+
+    def stop(self) -> None:
+        """The driver is done with the source. Called once, in the driver."""

@@ -17,6 +17,7 @@ from weir.errors import JobRejected
 from weir.ports.operators import Batch, Captured, Heritage, KeyedPiece, Place
 from weir.state.changes import ChangedSlots
 from weir.state.files import read_keyed, write_keyed
+from weir.state.history import History, Past
 from weir.state.index import Slots
 from weir.state.table import AggregateTable, CapturedTable
 from weir.wire.keys import key_groups
@@ -34,9 +35,13 @@ class AggregateOperator:
         self._groups = range_of(place.subtask.index, place.parallelism, place.max_parallelism)
         self._table = AggregateTable(head.keys, head.aggregates, head.input)
         self._changed = ChangedSlots()
+        self._history = History() if place.is_incremental else None
 
     def process(self, edge: EdgeId, batch: Batch) -> Iterable[Batch]:  # noqa: ARG002 - one input
-        self._changed.add(self._table.update(batch), self._table.size)
+        slots = self._table.update(batch)
+        self._changed.add(slots, self._table.size)
+        if self._history is not None:
+            self._history.changed(slots, self._table.size)
         return ()
 
     def advance(self, watermark: Millis) -> None:
@@ -57,13 +62,17 @@ class AggregateOperator:
     def finish(self) -> Iterable[Batch]:
         return self.flush()
 
-    def capture(self, checkpoint: CheckpointId) -> Captured:  # noqa: ARG002 - all are alike
+    def capture(self, checkpoint: CheckpointId) -> Captured:
         assert self._changed.is_empty, "a flush comes before each barrier"
         captured = self._table.capture()
-        return Captured(
-            keyed=(KeyedPiece(self._groups, lambda: self._write(captured)),),
-            release=captured.release,
-        )
+        past = self._history.captured(checkpoint) if self._history is not None else Past(())
+
+        def since(base: CheckpointId) -> pa.Buffer | None:
+            slots = past.changed_since(base)
+            return None if slots is None else self._write(captured, slots)
+
+        piece = KeyedPiece(self._groups, lambda: self._write(captured), STATE_NAME, since)
+        return Captured(keyed=(piece,), release=captured.release)
 
     def restore(self, heritage: Heritage) -> None:
         for groups, data in heritage.keyed:
@@ -74,9 +83,12 @@ class AggregateOperator:
                     " aggregation a uid of its own, and allow that other state is not restored."
                 )
             self._table.load(state.table)
+        if self._history is not None:
+            self._history.restored(heritage.checkpoint)
 
     def completed(self, checkpoint: CheckpointId) -> None:
-        """Nothing waits for a checkpoint here."""
+        if self._history is not None:
+            self._history.completed(checkpoint)
 
     def close(self) -> None:
         """The table goes with the operator."""
@@ -90,8 +102,8 @@ class AggregateOperator:
             ]
             yield pa.RecordBatch.from_arrays(typed, schema=self._head.output)
 
-    def _write(self, captured: CapturedTable) -> pa.Buffer:
-        table = captured.read()
+    def _write(self, captured: CapturedTable, slots: Slots | None = None) -> pa.Buffer:
+        table = captured.read(slots)
         keys = pa.RecordBatch.from_arrays(
             [column.chunk(0) for column in table.columns[: len(self._head.keys)]],
             names=self._head.keys,

@@ -24,6 +24,8 @@ class Keeping:
     inline_threshold: int
     memory_limit: int
     """The largest piece, where all of them live in the driver's memory."""
+    is_incremental: bool = False
+    """Checkpoints share files and put up only what changed."""
 
 
 class StateFiles:
@@ -34,11 +36,15 @@ class StateFiles:
         self._in_memory = is_memory(keeping.storage)
         self._store = StoreByScheme()
 
-    def put(self, path: str, content: pa.Buffer) -> StateFile:
+    @property
+    def is_incremental(self) -> bool:
+        return self._keeping.is_incremental
+
+    def put(self, path: str, content: pa.Buffer, *, shared: bool = False) -> StateFile:
         if self._in_memory:
             return self._put_in_manifest(path, content)
         small = state_files.small(content, self._keeping.inline_threshold)
-        return small or state_files.put(self._store, path, content)
+        return small or state_files.put(self._store, path, content, shared=shared)
 
     def _put_in_manifest(self, path: str, content: pa.Buffer) -> StateFile:
         limit = self._keeping.memory_limit

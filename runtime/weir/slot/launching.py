@@ -14,9 +14,10 @@ from weir.core.alignment import Aligner, Tracker
 from weir.core.attempt import FailureCause
 from weir.core.barriers import EndOfInput
 from weir.core.channels import Inbox, Outbox
-from weir.core.ids import RECOVERED, ChannelId, EdgeId, Millis, SubtaskId
+from weir.core.ids import RECOVERED, ChannelId, CheckpointId, EdgeId, Millis, SubtaskId
 from weir.core.policy import Mode
 from weir.core.rescale import Inheritance
+from weir.core.snapshots import StateFile
 from weir.core.task import Task
 from weir.core.topology import Topology
 from weir.dataflow.physical import JobGraph
@@ -30,7 +31,7 @@ from weir.slot.keeping import StateFiles
 from weir.slot.pipeline import Pipeline
 from weir.slot.relay import Stateless
 from weir.slot.uploads import Uploads
-from weir.state.files import read_list
+from weir.state.files import read_list, state_name
 from weir.wire.control import HostSubtasks
 
 CREDIT = 4
@@ -101,12 +102,20 @@ class Launcher:
             home.post(Prepared.not_made(hosted, FailureCause.USER_CODE, words))
             return
         hosted = self._hosted(home, run, subtask, operator)
-        self._executor.submit(self._read, hosted, inheritance, home)
+        self._executor.submit(self._read, hosted, inheritance, deploy.restored, home)
 
     def _place(self, subtask: SubtaskId, run: Run, clock: Callable[[], Millis]) -> Place:
         operator = self.topology.by_id[subtask.operator]
         epoch, attempt = run
-        return Place(subtask, operator.parallelism, operator.max_parallelism, epoch, attempt, clock)
+        return Place(
+            subtask,
+            operator.parallelism,
+            operator.max_parallelism,
+            epoch,
+            attempt,
+            clock,
+            is_incremental=self._files.is_incremental,
+        )
 
     def _hosted(self, home: Home, run: Run, subtask: SubtaskId, operator: Operator) -> Hosted:
         stage = self._graph.by_id[subtask.operator]
@@ -140,9 +149,12 @@ class Launcher:
 
     # -- beside the mailbox
 
-    def _read(self, hosted: Hosted, inheritance: Inheritance, home: Poster) -> None:
+    def _read(
+        self, hosted: Hosted, inheritance: Inheritance, restored: CheckpointId, home: Poster
+    ) -> None:
         try:
-            heritage = self._heritage(inheritance)
+            heritage = self._heritage(inheritance, restored)
+            self._remember_layers(hosted, heritage, inheritance)
             replays = self._replays(inheritance)
         except Exception as failure:  # noqa: BLE001 - storage may fail in any way
             words = f"its state could not be read: {failure}"
@@ -151,7 +163,18 @@ class Launcher:
         hosted.time.restore(dict(inheritance.watermarks))
         home.post(Prepared(hosted, heritage, replays, was_finished=inheritance.finished))
 
-    def _heritage(self, inheritance: Inheritance) -> Heritage:
+    def _remember_layers(
+        self, hosted: Hosted, heritage: Heritage, inheritance: Inheritance
+    ) -> None:
+        """What was restored may be built on, if all of it may be shared."""
+        by_state: dict[str, list[StateFile]] = {}
+        for handle, (_, content) in zip(inheritance.keyed, heritage.keyed, strict=True):
+            by_state.setdefault(state_name(content), []).append(handle.file)
+        for state, files in by_state.items():
+            if all(file.shared or not file.path for file in files):
+                hosted.uploads.layers.restored(state, heritage.checkpoint, files)
+
+    def _heritage(self, inheritance: Inheritance, restored: CheckpointId) -> Heritage:
         lists: dict[str, list[bytes]] = {}
         for share in inheritance.lists:
             content = self._files.fetch(share.handle.file)
@@ -162,6 +185,7 @@ class Launcher:
             keyed=[(h.groups, self._files.fetch(h.file)) for h in inheritance.keyed],
             lists=lists,
             watermark=min(times, default=None),
+            checkpoint=restored,
         )
 
     def _replays(self, inheritance: Inheritance) -> dict[EdgeId, list[Batch]]:

@@ -214,8 +214,10 @@ class Mailbox:
             case Barrier():
                 hosted.obey(task.trigger(message, now))
             case Abort(checkpoint):
+                hosted.uploads.layers.heard_aborted(checkpoint)
                 hosted.obey(task.abort(checkpoint, now))
             case Completed(checkpoint, kind, leaving):
+                hosted.uploads.layers.heard_completed(checkpoint)
                 hosted.obey(task.complete(checkpoint, kind, leaving=leaving))
             case Settled(act, words):
                 hosted.settled(act, words)

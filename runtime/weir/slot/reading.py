@@ -5,7 +5,6 @@ position. One that is read to its end is in neither, and so is never read again 
 Splits take turns, so that one which never ends does not keep the others from being read.
 """
 
-import json
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,11 +17,12 @@ from weir.core.ids import CheckpointId, Millis, SplitId
 from weir.core.snapshots import Redistribution
 from weir.dataflow.physical import SourceHead
 from weir.ports.operators import Batch, Captured, Heritage, ListPiece
-from weir.ports.sources import Reader
+from weir.ports.sources import SPLITS, KeptSplit, Reader
 from weir.slot.event_time import FOREVER, LONG_AGO
 from weir.slot.relay import Stateless
 
-SPLITS = "splits"
+__all__ = ["SPLITS", "SourceOperator"]
+
 LONGEST_REST_MS = 1000
 
 
@@ -112,9 +112,7 @@ class SourceOperator(Stateless):
 
     def capture(self, checkpoint: CheckpointId) -> Captured:
         del checkpoint
-        items = tuple(
-            json.dumps([o.split, o.reader.position, o.latest]).encode() for o in self._open
-        )
+        items = tuple(KeptSplit(o.split, o.reader.position, o.latest).encode() for o in self._open)
         return Captured(lists=(ListPiece(SPLITS, Redistribution.SPLIT, items),))
 
     def restore(self, heritage: Heritage) -> None:
@@ -122,8 +120,7 @@ class SourceOperator(Stateless):
 
     def _restore_splits(self, items: Sequence[bytes]) -> None:
         for item in items:
-            split, position, latest = json.loads(item)
-            self._begin(SplitId(split), position, Millis(latest))
+            self._begin(*KeptSplit.decode(item))
 
     def close(self) -> None:
         while self._open:

@@ -26,15 +26,19 @@ from weir.core.snapshots import (
     SubtaskSnapshot,
 )
 from weir.core.task import Order, Task
-from weir.ports.operators import Captured
+from weir.ports.operators import Captured, KeyedPiece
 from weir.slot.in_flight import write_in_flight
 from weir.slot.keeping import StateFiles
+from weir.slot.layers import Layers
 from weir.state.files import write_list
 
 log = logging.getLogger("weir.slot")
 
 Settle = Callable[[Callable[[Task], list[Order]], str], None]
 """Hands what the task is to be told to the mailbox, with words if something went wrong."""
+
+SHARED = "shared"
+"""The directory, beside the checkpoints, of files that several of them refer to."""
 
 MOST_UPLOADS = 4
 """Of one subtask at a time."""
@@ -67,6 +71,7 @@ class Uploads:
         self._executor = executor
         self._uploads: dict[CheckpointId, Upload] = {}
         self._under_way: list[Upload] = []
+        self.layers = Layers()
 
     @property
     def is_full(self) -> bool:
@@ -134,8 +139,9 @@ class Uploads:
         self, upload: Upload, captured: Captured, snapshot: SubtaskSnapshot
     ) -> SubtaskSnapshot:
         keyed = tuple(
-            KeyedHandle(piece.groups, self._put(upload, f"keyed-{number}", piece.write()))
+            KeyedHandle(piece.groups, file)
             for number, piece in enumerate(captured.keyed)
+            for file in self._keyed_files(upload, piece, number)
         )
         lists = tuple(
             ListHandle(
@@ -158,6 +164,18 @@ class Uploads:
             reached_end=snapshot.reached_end,
         )
 
+    def _keyed_files(self, upload: Upload, piece: KeyedPiece, number: int) -> list[StateFile]:
+        """A savepoint stands alone, and so does a checkpoint where nothing is shared."""
+        if not self._files.is_incremental or upload.barrier.kind.is_savepoint:
+            return [self._put(upload, f"keyed-{number}", piece.write())]
+
+        def put(what: str, content: pa.Buffer) -> StateFile:
+            place = f"{upload.barrier.location.rpartition('/')[0]}/{SHARED}"
+            name = f"{what}-c{upload.barrier.checkpoint}"
+            return self._put(upload, name, content, place=place)
+
+        return self.layers.store(upload.barrier, piece, put)
+
     def _upload_in_flight(self, upload: Upload, rows: InFlight, settle: Settle) -> None:
         checkpoint = upload.barrier.checkpoint
         try:
@@ -175,12 +193,12 @@ class Uploads:
             self._done(upload)
             settle(lambda task: task.persisted(checkpoint, handles), "")
 
-    def _put(self, upload: Upload, what: str, content: pa.Buffer) -> StateFile:
+    def _put(self, upload: Upload, what: str, content: pa.Buffer, *, place: str = "") -> StateFile:
         epoch, attempt = self._run
         name = f"{self._subtask}-{what}-e{epoch}-a{attempt}"
-        path = f"{upload.barrier.location}/{name}"
+        path = f"{place or upload.barrier.location}/{name}"
         upload.own.append(path)
-        return self._files.put(path, content)
+        return self._files.put(path, content, shared=bool(place))
 
     def _done(self, upload: Upload) -> None:
         upload.async_ms = int((time.monotonic() - upload.began) * 1000)

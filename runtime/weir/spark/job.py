@@ -20,7 +20,8 @@ from weir.spark.slots import SparkSlots
 
 log = logging.getLogger("weir.spark")
 
-FAREWELL_SECONDS = 10.0
+FAREWELL_SECONDS = 3.0
+"""How long slots may take to go home; one that is just being replaced would never arrive."""
 
 
 class JobFailed(WeirError):

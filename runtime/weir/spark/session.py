@@ -15,18 +15,24 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSourceRegistration
 
 import weir
 from weir.api.config import JobConfig, load_config
+from weir.api.storage_url import is_memory
 from weir.connectors.formats import built_in
+from weir.connectors.pyspark.signing import JobKey, job_key
+from weir.connectors.pyspark.stream_writer import StreamSink
 from weir.dataflow.formats import Formats
 from weir.dataflow.logical import Read, WrittenStream
 from weir.dataflow.reader import StreamReader
 from weir.dataflow.stream import Stream
 from weir.dataflow.writer import Session
+from weir.spark.data_sources import registered, with_data_sources
 from weir.spark.dataframe import DataFrameSource
 from weir.spark.job import StreamingJob
 from weir.spark.settings import from_environment, nested, spark_settings
@@ -98,7 +104,15 @@ class WeirSession:
         self._session = Session(self._formats(), self._submit)
 
     def _formats(self) -> Formats:
-        return built_in()
+        return with_data_sources(built_in(), partial(registered, self.spark), self._key)
+
+    def _key(self) -> JobKey:
+        return job_key(self.name, os.environ, Path.home())
+
+    @property
+    def dataSource(self) -> DataSourceRegistration:  # noqa: N802
+        """Spark's own registry: what is registered there can be read and written here."""
+        return self.spark.dataSource
 
     @property
     def readStream(self) -> StreamReader:  # noqa: N802
@@ -119,4 +133,13 @@ class WeirSession:
     def _submit(self, written: WrittenStream) -> StreamingJob:
         name = written.query_name or self.name
         storage = (written.checkpoint_location or self._storage).rstrip("/")
-        return submit(self.spark.sparkContext, self.config, Wanted(name, storage, written))
+        wanted = Wanted(name, storage, _kept(written, f"{storage}/{name}"))
+        return submit(self.spark.sparkContext, self.config, wanted)
+
+
+def _kept(written: WrittenStream, directory: str) -> WrittenStream:
+    """What a sink keeps between a barrier and its commit is kept beside the checkpoints."""
+    if not isinstance(written.sink, StreamSink) or is_memory(directory):
+        return written
+    sink = written.sink.kept_in(f"{directory}/sinks/{written.wishes.uid or 'sink'}")
+    return replace(written, sink=sink)

@@ -97,7 +97,12 @@ def _setting(submission: Submission, driver: Address, storage: str) -> SlotSetti
         tls=submission.tls,
         graph=submission.graph,
         manners=Manners(policy.mode, declines_after_end=not policy.after_tasks_finish),
-        keeping=Keeping(storage, checkpointing.inline_threshold, checkpointing.memory_limit),
+        keeping=Keeping(
+            storage,
+            checkpointing.inline_threshold,
+            checkpointing.memory_limit,
+            checkpointing.incremental,
+        ),
     )
 
 

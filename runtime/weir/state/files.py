@@ -107,6 +107,12 @@ def read_keyed(data: pa.Buffer, groups: KeyGroupRange) -> KeyedState:
     )
 
 
+def state_name(data: pa.Buffer) -> str:
+    """Which state a keyed file holds."""
+    metadata = _open(data).schema.metadata or {}
+    return str(metadata.get(NAME, b"").decode())
+
+
 def write_list(items: Sequence[bytes]) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, _ITEMS) as writer:

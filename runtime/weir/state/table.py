@@ -76,15 +76,13 @@ class AggregateTable:
         )
 
     def load(self, table: pa.Table) -> None:
-        """Take over keys that were captured, none of which may be here already."""
+        """Take over keys that were captured; the rows of a later table are newer."""
         self._check_keys(table.schema)
         places = [self._place_of(one, table.schema) for one in self._accumulators]
         self._index.reserve(self.size + table.num_rows)
         self._columns.reserve(self.size + table.num_rows)
         for batch in table.to_batches():
-            before = self.size
             slots = self._slots_of(batch.columns[: len(self._keys)])
-            assert self.size == before + batch.num_rows, "a key comes back from one file only"
             for array, place in zip(self._columns.arrays, places, strict=True):
                 # Where nothing was counted, a fresh slot has what is needed already.
                 loaded, values = _without_nulls(slots, batch.column(place))
@@ -145,11 +143,18 @@ class CapturedTable:
         self._accumulators = accumulators
         self._frozen = frozen
 
-    def read(self) -> pa.Table:
-        """The key columns, then the accumulators by name. May be called once, by any thread."""
+    def read(self, slots: Slots | None = None) -> pa.Table:
+        """The key columns, then the accumulators by name: of these slots, or of all.
+
+        May be called once, by any thread.
+        """
         arrays = self._frozen.read()
+        if slots is None:
+            slots = np.arange(self._frozen.size)
+        else:
+            arrays = [array[slots] for array in arrays]
         by_accumulator = dict(zip(self._accumulators, arrays, strict=True))
-        columns = self._index.keys_of(np.arange(self._frozen.size))
+        columns = self._index.keys_of(slots)
         fields = list(self._keys)
         for one, values in by_accumulator.items():
             count = None if one.kept is Kept.COUNT else by_accumulator[count_of(one.column)]

@@ -1,0 +1,169 @@
+"""Runs a PySpark ``DataSourceStreamWriter`` as a two-phase sink.
+
+``write`` gets the rows between two barriers in the slots, and its message is the pre-commit; it is
+staged beside the job's checkpoints. ``commit`` runs in the driver once the checkpoint is complete,
+with the numbers 0, 1, 2, … as ``batchId`` (spec D1, R5, C19). A commit that is known to have
+happened is not repeated; one that a dying driver has left in doubt is, under its number, and the
+writer must know it by that. What dead attempts have staged is given to ``abort``.
+
+As in PySpark each ``write`` and each ``commit`` has a writer object of its own, and a subtask that
+had no rows has no message in the list.
+"""
+
+import logging
+from dataclasses import dataclass, field, replace
+from queue import SimpleQueue
+from threading import Thread
+from typing import Self
+
+import pyarrow as pa
+from pyspark.errors import PySparkNotImplementedError
+from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, WriterCommitMessage
+
+from weir.connectors import transaction_names
+from weir.connectors.commit_records import CommitRecord, CommitRecords
+from weir.connectors.pyspark.conversion import struct_of
+from weir.connectors.pyspark.messages import MessageGone, Messages
+from weir.connectors.pyspark.signing import JobKey
+from weir.connectors.pyspark.write_call import WriteCall
+from weir.connectors.transaction_names import new_token
+from weir.core.ids import SubtaskId
+from weir.errors import JobRejected
+from weir.ports.operators import Batch, Place
+from weir.ports.sinks import Sealed
+from weir.storage.objects import store_for
+
+log = logging.getLogger("weir.connectors")
+
+RECORDS_KEPT = 1000
+"""Commits that are remembered, so that a restored checkpoint which is not older repeats none."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSink:
+    """A data source that can be written to as a stream."""
+
+    name: str
+    data: DataSource
+    schema: pa.Schema
+    key: JobKey
+    directory: str
+    """Where messages wait for their commit; every slot and every driver of the job reaches it."""
+    token: str = field(default_factory=new_token)
+
+    def kept_in(self, directory: str) -> Self:
+        return replace(self, directory=directory)
+
+    def open(self, place: Place) -> "StreamWriter":
+        return StreamWriter(self, place)
+
+    def committer(self) -> "StreamCommitter":
+        return StreamCommitter(self)
+
+    def writer(self) -> DataSourceStreamWriter:
+        """A new one, for one call."""
+        try:
+            return self.data.streamWriter(struct_of(self.schema), overwrite=False)
+        except PySparkNotImplementedError:
+            raise JobRejected(
+                f"data source {self.name} cannot be written to as a stream: it has no "
+                "streamWriter; implement it"
+            ) from None
+
+    def messages(self) -> Messages:
+        return Messages(store_for(self.directory), self.directory, self.key)
+
+    def records(self) -> CommitRecords:
+        return CommitRecords(store_for(self.directory), self.directory)
+
+
+class StreamWriter:
+    """A subtask's end. One thread runs the calls of ``write``, one after the other."""
+
+    def __init__(self, sink: StreamSink, place: Place) -> None:
+        self._sink = sink
+        self._messages = sink.messages()
+        self._name = transaction_names.first_name(place, sink.token)
+        self._open: WriteCall | None = None
+        self._sealed: list[WriteCall] = []
+        self._calls: SimpleQueue[WriteCall | None] = SimpleQueue()
+        Thread(target=self._run, name=f"weir-write-{sink.name}", daemon=True).start()
+
+    def write(self, batch: Batch) -> None:
+        self._check_sealed()
+        if not batch.num_rows:
+            return
+        if self._open is None:
+            self._open = WriteCall(self._sink.name, batch)
+            self._calls.put(self._open)
+        self._open.add(batch)
+
+    def seal(self) -> Sealed | None:
+        """The rows of this transaction end; its message is awaited beside the mailbox."""
+        self._check_sealed()
+        if self._open is None:
+            return None
+        call, name = self._open, str(self._name)
+        call.end()
+        self._sealed.append(call)
+        self._open = None
+        self._name = self._name._replace(counter=self._name.counter + 1)
+        return Sealed(name, lambda: self._messages.put(name, call.message()))
+
+    def close(self) -> None:
+        if self._open is not None:
+            self._open.give_up()
+        self._calls.put(None)
+
+    def _check_sealed(self) -> None:
+        """A sealed transaction that failed can never be committed: only a restart helps."""
+        for call in self._sealed:
+            call.check()
+        self._sealed = [call for call in self._sealed if not call.has_returned]
+
+    def _run(self) -> None:
+        struct = struct_of(self._sink.schema)
+        while (call := self._calls.get()) is not None:
+            call.run(self._sink.writer, struct)
+
+
+class StreamCommitter:
+    """The driver's end."""
+
+    def __init__(self, sink: StreamSink) -> None:
+        self._sink = sink
+        self._messages = sink.messages()
+        self._records = sink.records()
+
+    def commit(self, sequence: int, names: tuple[str, ...]) -> None:
+        if self._records.find(sequence, names) is None:
+            self._sink.writer().commit(self._owed(names), sequence - 1)
+            self._records.create(CommitRecord(sequence, names, ()))
+            self._records.forget(sequence - RECORDS_KEPT)
+        self._messages.discard(names)
+
+    def _owed(self, names: tuple[str, ...]) -> list[WriterCommitMessage | None]:
+        """The messages that no commit has had: a savepoint may hold some that were committed."""
+        try:
+            return [self._messages.get(name) for name in names]
+        except MessageGone:
+            done = {name for record in self._records.all() for name in record.names}
+        try:
+            return [self._messages.get(name) for name in names if name not in done]
+        except MessageGone as gone:
+            raise JobRejected(
+                f"data source {self._sink.name}: the commit message {gone} is not there. The job "
+                "goes back to a savepoint whose output was aborted since, or its directory was "
+                "cleared: restore a newer checkpoint"
+            ) from gone
+
+    def resolve(
+        self, subtasks: tuple[SubtaskId, ...], owner: tuple[int, int], keep: frozenset[str]
+    ) -> None:
+        names = [name for name in self._messages.left_by(subtasks, owner) if name not in keep]
+        if not names:
+            return
+        log.info("Sink %s aborts %s transactions of dead attempts.", self._sink.name, len(names))
+        messages = [self._messages.get(name) for name in names]
+        self._sink.writer().abort(messages, self._records.newest())
+        self._messages.discard(names)

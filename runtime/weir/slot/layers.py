@@ -1,0 +1,78 @@
+"""Decides what of a keyed state goes up: the whole of it, or what changed, laid over older files.
+
+A layered snapshot is a whole file and, over it, files of changed rows, the newest last. A new layer
+is laid over the layers of the newest completed checkpoint, and only of that one, if this subtask
+took part in it and heard of its completion (spec S4). Layers that have grown too many or too large
+are replaced by a new whole, so that neither restoring nor storing grows without end.
+
+Uploads of two checkpoints may ask at the same time as the mailbox hears of a third; a lock keeps
+them apart.
+"""
+
+from collections.abc import Callable
+from threading import Lock
+
+import pyarrow as pa
+
+from weir.core.barriers import Barrier
+from weir.core.ids import CheckpointId
+from weir.core.increments import Increments, Pieces
+from weir.core.snapshots import StateFile
+from weir.ports.operators import KeyedPiece
+
+MOST_LAYERS = 20
+"""A whole and its layers together."""
+
+Put = Callable[[str, pa.Buffer], StateFile]
+"""Makes a shared file of that name durable."""
+
+
+class Layers:
+    """The layered snapshots of one subtask, state by state."""
+
+    def __init__(self) -> None:
+        self._states: dict[str, Increments] = {}
+        self._lock = Lock()
+
+    # -- what the mailbox hears
+
+    def restored(self, state: str, checkpoint: CheckpointId, files: list[StateFile]) -> None:
+        """The subtask began from these, which its job owns."""
+        with self._lock:
+            self._of(state).restored(checkpoint, dict(enumerate(files)))
+
+    def heard_completed(self, checkpoint: CheckpointId) -> None:
+        with self._lock:
+            for increments in self._states.values():
+                increments.heard_completed(checkpoint)
+
+    def heard_aborted(self, checkpoint: CheckpointId) -> None:
+        with self._lock:
+            for increments in self._states.values():
+                increments.heard_aborted(checkpoint)
+
+    # -- beside the mailbox
+
+    def store(self, barrier: Barrier, piece: KeyedPiece, put: Put) -> list[StateFile]:
+        """Put up what is needed; all files of the state, in the order they are laid."""
+        with self._lock:
+            below = dict(self._of(piece.name).base(barrier.base))
+        changes = piece.since(barrier.base) if is_worth_adding_to(below) else None
+        if changes is None:
+            layers = {0: put(f"{piece.name}-whole", piece.write())}
+        else:
+            layers = {**below, len(below): put(f"{piece.name}-changes", changes)}
+        with self._lock:
+            self._of(piece.name).took(barrier.checkpoint, layers)
+        return [layers[number] for number in sorted(layers)]
+
+    def _of(self, state: str) -> Increments:
+        return self._states.setdefault(state, Increments())
+
+
+def is_worth_adding_to(layers: Pieces) -> bool:
+    """Whether one more layer is better than a new whole."""
+    if not layers or len(layers) >= MOST_LAYERS:
+        return False
+    changes = sum(file.bytes for number, file in layers.items() if number)
+    return changes <= layers[0].bytes

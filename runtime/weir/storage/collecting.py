@@ -1,0 +1,165 @@
+"""Finds what dead drivers and attempts left in a job's directory, and nobody refers to (spec S4).
+
+Reading comes first, then one decision on what was read, then the deletion, and only if the job has
+not been taken over meanwhile. Whatever is in doubt stays: savepoints, every directory that is no
+checkpoint's, files of the newest epoch, files whose epoch is not known. A log that cannot be read
+to its end, or a checkpoint whose references cannot be read, refuses the whole collection.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import fsspec
+
+from weir.core.coordinator.aborting import manifest_path
+from weir.core.ids import Epoch, Millis
+from weir.core.journal import CheckpointLogged, Entry
+from weir.core.recovery import Damaged, candidates
+from weir.core.retention import StorageFacts, StoredFile, garbage
+from weir.core.snapshots import Manifest
+from weir.errors import JobRejected
+from weir.storage import manifests
+from weir.storage.contract import ObjectStore
+from weir.storage.log import JobLog
+
+Entries = tuple[tuple[int, Entry], ...]
+
+MANIFEST = manifest_path("")
+OURS = re.compile(r"(chk-\d+|shared|taskowned)/")
+"""What checkpoints are made of, below a job's directory; all else there is none of our business."""
+
+_STATE_FILE = re.compile(r"-e(\d+)-a\d+$")
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What was read of a job's directory."""
+
+    directory: str
+    epoch: Epoch
+    """The newest: whoever reigns now, or reigned last."""
+    listed: tuple[str, ...]
+    epochs: Mapping[str, Epoch]
+    """Of the manifests, which say it inside; a state file says it in its name."""
+    referenced: frozenset[str]
+    """By the checkpoints that the log offers and by savepoints, with their manifests."""
+    changed_at: Mapping[str, Millis] = field(default_factory=dict)
+    """When files were written, where somebody wants to know."""
+
+
+def survey(store: ObjectStore, directory: str) -> Survey:
+    entries = read_log(store, directory)
+    listed = store.list(directory)
+    kept = dict(_kept(store, entries, listed, directory))
+    own = [url for url in listed if url.endswith(MANIFEST) and is_ours(url, directory)]
+    found = {url: kept[url] if url in kept else manifests.read(store, url) for url in own}
+    return Survey(
+        directory,
+        _newest_epoch(entries),
+        listed,
+        {url: each.epoch for url, each in found.items() if isinstance(each, Manifest)},
+        frozenset(_references(kept)),
+    )
+
+
+def leftovers(found: Survey, before: Millis | None = None) -> tuple[str, ...]:
+    """What may be deleted, manifests first; if a time is given, only what was written before it.
+
+    A checkpoint without its manifest is none, so one that is half deleted misleads nobody.
+    """
+    known = (StoredFile(url, epoch) for url, epoch in _dated(found))
+    unwanted = garbage(StorageFacts(found.epoch, tuple(known), found.referenced))
+    old = (
+        url
+        for url in unwanted
+        if before is None or (url in found.changed_at and found.changed_at[url] < before)
+    )
+    return tuple(sorted(old, key=lambda url: (not url.endswith(MANIFEST), url)))
+
+
+def collect(store: ObjectStore, found: Survey, unwanted: Iterable[str]) -> None:
+    """Delete, unless another driver reigns than when we looked: it may have restored anything."""
+    if _newest_epoch(read_log(store, found.directory)) != found.epoch:
+        raise JobRejected(
+            f"{found.directory} was taken over by another driver while it was looked through."
+            " Remedy: collect again."
+        )
+    store.delete(unwanted)
+
+
+def written_at(urls: Iterable[str]) -> dict[str, Millis]:
+    """When each was written; a store is not asked for times otherwise."""
+    times: dict[str, Millis] = {}
+    for url in urls:
+        files, path = fsspec.core.url_to_fs(url)
+        times[url] = Millis(int(files.modified(path).timestamp() * 1_000))
+    return times
+
+
+def read_log(store: ObjectStore, directory: str) -> Entries:
+    entries = JobLog(store, directory).read()
+    if entries is None:
+        raise JobRejected(
+            f"the log of {directory} could not be read to its end, so nobody knows what is"
+            " referred to. Remedy: try again; if it stays so, restore the log from a copy."
+        )
+    if not entries:
+        raise JobRejected(
+            f"{directory} has no log, so it is not a job's directory."
+            " Remedy: name the directory {storage}/{job} that has log/ in it."
+        )
+    return entries
+
+
+def is_ours(url: str, directory: str) -> bool:
+    return bool(OURS.match(url.removeprefix(f"{directory}/")))
+
+
+def _newest_epoch(entries: Entries) -> Epoch:
+    return Epoch(max(entry.epoch for _, entry in entries))
+
+
+def _dated(found: Survey) -> Iterator[tuple[str, Epoch]]:
+    """The files of checkpoints whose epoch is known."""
+    for url in found.listed:
+        if not is_ours(url, found.directory):
+            continue
+        named = _STATE_FILE.search(url)
+        if named:
+            yield url, Epoch(int(named[1]))
+        elif url in found.epochs:
+            yield url, found.epochs[url]
+
+
+def _kept(
+    store: ObjectStore, entries: Entries, listed: Iterable[str], directory: str
+) -> Iterator[tuple[str, Manifest]]:
+    """Every manifest whose references count; one of the line that cannot be read refuses."""
+    line = [candidate.path for candidate in candidates(entries)]
+    for path in line:
+        manifest = manifests.read(store, path)
+        if isinstance(manifest, Manifest):
+            yield path, manifest
+        elif path == line[-1] or store.exists(path):
+            raise _unknown_references(path, manifest)
+    logged = [e.manifest for _, e in entries if isinstance(e, CheckpointLogged)]
+    aside = [url for url in listed if url.endswith(MANIFEST) and not is_ours(url, directory)]
+    for path in dict.fromkeys([*(p for p in logged if not is_ours(p, directory)), *aside]):
+        manifest = manifests.read(store, path)
+        if isinstance(manifest, Manifest):
+            yield path, manifest
+
+
+def _unknown_references(path: str, damaged: Damaged) -> JobRejected:
+    return JobRejected(
+        f"manifest {path} is offered by the log and cannot be read: {damaged.why}; so nobody knows"
+        " which files it refers to. Remedy: bring the file back, or start the job from another"
+        " checkpoint or savepoint, and collect then."
+    )
+
+
+def _references(kept: Mapping[str, Manifest]) -> Iterator[str]:
+    for path, manifest in kept.items():
+        yield path
+        yield from (file.path for file in manifest.files())
