@@ -19,6 +19,7 @@ console = Console(highlight=False)
 
 JOB = Path(__file__).with_name("keyed_job.py")
 SLOW = Path(__file__).with_name("backpressure_job.py")
+CHANGING = Path(__file__).with_name("incremental_job.py")
 PEER = Path(__file__).with_name("structured_streaming.py")
 
 
@@ -81,6 +82,22 @@ def backpressure() -> None:
             f"{overtakes['duration_ms']} ms",
             f"{overtakes['longest_ms']} ms",
             f"{overtakes['bytes']} bytes",
+        )
+    console.print(table)
+
+
+@app.command()
+def incremental() -> None:
+    """One per cent of a million keys changes between checkpoints: what goes up for each."""
+    table = Table("checkpoints", "duration", "state", "put up for each")
+    for label, arguments in (("whole", ()), ("incremental", ("--incremental",))):
+        with console.status(label):
+            figures = _figures(Run(label, arguments, CHANGING))
+        table.add_row(
+            label,
+            f"{figures['duration_ms']} ms",
+            f"{figures['state_bytes']:,} bytes",
+            f"{figures['written_bytes']:,} bytes",
         )
     console.print(table)
 

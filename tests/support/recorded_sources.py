@@ -8,6 +8,7 @@ into a SQLite database, which stands for an external system: it remembers each c
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -138,7 +139,7 @@ class LedgerWriter(DataSourceStreamWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         rows = [row for message in messages if isinstance(message, Written) for row in message.rows]
-        with closing(self._database) as ledger:
+        with ledger_at(self._database) as ledger:
             known = ledger.execute("select 1 from commits where batch = ?", (batchId,)).fetchone()
             ledger.execute("insert into commits values (?)", (batchId,))
             if not (known and self._is_idempotent):
@@ -146,7 +147,7 @@ class LedgerWriter(DataSourceStreamWriter):
                 ledger.executemany("insert into numbers values (?, ?)", numbers)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        with closing(self._database) as ledger:
+        with ledger_at(self._database) as ledger:
             ledger.execute("insert into aborts values (?, ?)", (batchId, len(messages)))
 
 
@@ -175,26 +176,22 @@ class Ledger(DataSource):
         return LedgerWriter(self.options)
 
 
-class closing:  # noqa: N801 - reads as contextlib's
-    """One transaction with the ledger, made when it is not there yet."""
-
-    def __init__(self, path: str) -> None:
-        self._connection = sqlite3.connect(path, timeout=30)
+@contextmanager
+def ledger_at(path: str) -> Iterator[sqlite3.Connection]:
+    """One transaction with the ledger, which is made when it is not there yet."""
+    connection = sqlite3.connect(path, timeout=30)
+    try:
         for table in ("commits (batch)", "numbers (batch, number)", "aborts (batch, messages)"):
-            self._connection.execute(f"create table if not exists {table}")
-
-    def __enter__(self) -> sqlite3.Connection:
-        return self._connection
-
-    def __exit__(self, kind: object, *rest: object) -> None:
-        if kind is None:
-            self._connection.commit()
-        self._connection.close()
+            connection.execute(f"create table if not exists {table}")
+        yield connection
+        connection.commit()
+    finally:
+        connection.close()
 
 
 def ledger_rows(path: Path, table: str) -> list[tuple[int, ...]]:
     """What the external system knows, in the order that it came to know it."""
-    with closing(str(path)) as ledger:
+    with ledger_at(str(path)) as ledger:
         return ledger.execute(f"select * from {table} order by rowid").fetchall()  # noqa: S608
 
 

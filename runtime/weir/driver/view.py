@@ -293,12 +293,12 @@ def _share(record: CheckpointRecord, parts: Mapping[int, SubtaskRecord], width: 
     is_complete = record.fate is Fate.COMPLETED
     latest = max((part.acked_at for part in parts.values()), default=None)
     until = record.ended_at if record.fate is Fate.FAILED else latest
-    size = sum(part.bytes for part in parts.values())
+    written = sum(part.timings.written_bytes for part in parts.values())
     return shown.Share(
         status=shown.CheckpointStatus(record.fate.value),
         latest_ack_timestamp=latest,
-        checkpointed_size=size,
-        state_size=size,
+        checkpointed_size=written,
+        state_size=sum(part.bytes for part in parts.values()),
         end_to_end_duration=max(until - record.triggered_at, 0) if until is not None else 0,
         num_subtasks=len(parts) if is_complete else width,
         num_acknowledged_subtasks=len(parts),
@@ -311,7 +311,7 @@ def _part(record: CheckpointRecord, index: int, part: SubtaskRecord) -> shown.Su
         index=index,
         ack_timestamp=part.acked_at,
         end_to_end_duration=max(part.acked_at - record.triggered_at, 0),
-        checkpointed_size=part.bytes,
+        checkpointed_size=part.timings.written_bytes,
         state_size=part.bytes,
         checkpoint=shown.Phases(sync=timings.sync_ms, async_=timings.async_ms),
         alignment=shown.Alignment(duration=timings.alignment_ms),

@@ -6,7 +6,7 @@ may be processed (spec A9).
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Protocol
 
@@ -296,9 +296,7 @@ class Hosted:
             self.home.say(declined)
             return
         own = self.uploads.timings(order.checkpoint)
-        timings = events.Timings(
-            order.start_delay_ms, order.alignment_ms, own.sync_ms, own.async_ms
-        )
+        timings = replace(own, start_delay_ms=order.start_delay_ms, alignment_ms=order.alignment_ms)
         self.home.say(
             events.SubtaskAcked(
                 self.attempt, order.checkpoint, self.subtask, order.snapshot, timings

@@ -57,6 +57,7 @@ class Upload:
     is_busy: bool = True
     is_discarded: bool = False
     async_ms: int = 0
+    written_bytes: int = 0
 
 
 class Uploads:
@@ -117,7 +118,9 @@ class Uploads:
         upload = self._uploads.get(checkpoint)
         if upload is None:
             return Timings()
-        return Timings(sync_ms=upload.sync_ms, async_ms=upload.async_ms)
+        return Timings(
+            sync_ms=upload.sync_ms, async_ms=upload.async_ms, written_bytes=upload.written_bytes
+        )
 
     # -- beside the mailbox
 
@@ -198,6 +201,7 @@ class Uploads:
         name = f"{self._subtask}-{what}-e{epoch}-a{attempt}"
         path = f"{place or upload.barrier.location}/{name}"
         upload.own.append(path)
+        upload.written_bytes += content.size
         return self._files.put(path, content, shared=bool(place))
 
     def _done(self, upload: Upload) -> None:

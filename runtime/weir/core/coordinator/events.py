@@ -99,6 +99,8 @@ class Timings:
     alignment_ms: int = 0
     sync_ms: int = 0
     async_ms: int = 0
+    written_bytes: int = 0
+    """What went up for it; older files that it refers to are not counted."""
 
 
 @dataclass(frozen=True, slots=True)
