@@ -16,7 +16,7 @@ ALL_GROUPS = KeyGroupRange(0, 127)
 
 
 def captured(slots: KeySlots, state: KeyedColumn) -> KeyedPiece:
-    (piece,), _ = capture(slots, [state], KEYS, ALL_GROUPS)
+    (piece,) = capture(slots, [state], KEYS, ALL_GROUPS, {}).keyed
     return piece
 
 

@@ -42,6 +42,7 @@ class ProcessorUnderTest:
     index: int = 0
     parallelism: int = 1
     clock: HandSetClock = field(default_factory=HandSetClock)
+    is_incremental: bool = False
 
     def begin(self, files: Files = (), watermark: int | None = None) -> "ProcessorUnderTest":
         head = ProcessorHead(
@@ -53,7 +54,15 @@ class ProcessorUnderTest:
             self.time_mode,
         )
         subtask = SubtaskId(OperatorId("counts"), self.index)
-        place = Place(subtask, self.parallelism, MAX_PARALLELISM, 1, 1, self.clock)
+        place = Place(
+            subtask,
+            self.parallelism,
+            MAX_PARALLELISM,
+            epoch=1,
+            attempt=1,
+            clock=self.clock,
+            is_incremental=self.is_incremental,
+        )
         self.operator = ProcessorOperator(head, place)
         mark = None if watermark is None else Millis(watermark)
         self.operator.restore(Heritage(keyed=files, watermark=mark))

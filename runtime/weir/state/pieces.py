@@ -7,7 +7,7 @@ entry of a map or a timer. No object of the user's is ever pickled into it (spec
 A file must have been written by a state of the same name, kind and types; what differs is said.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -15,17 +15,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from weir.core.ids import Millis
+from weir.core.ids import CheckpointId, Millis
 from weir.core.snapshots import KeyGroupRange
 from weir.dataflow.types import written
 from weir.errors import JobRejected
 from weir.ports.operators import KeyedPiece
 from weir.state.columns import columns_of, keys_of
 from weir.state.files import KeyedState, write_keyed
+from weir.state.overlay import REMOVED
 from weir.state.row_types import Row
 from weir.state.slots import FrozenColumn, Key, KeySlots
 from weir.state.ttl import EXPIRES_AT
 from weir.state.values import KeyedColumn
+from weir.state.versions import Version, changes
 from weir.wire.keys import key_groups
 
 KIND = b"weir.kind"
@@ -47,22 +49,39 @@ class Keys:
         return key_groups(batch, self.names, self.max_parallelism)
 
 
+Known = Mapping[CheckpointId, Mapping[str, Version]]
+"""Earlier captures that changes can be told from, by checkpoint and by state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """What a capture gives."""
+
+    keyed: tuple[KeyedPiece, ...]
+    release: Callable[[], None]
+    """Frees the versions that the pieces hold on to."""
+    versions: Mapping[str, Version]
+
+
 def capture(
-    slots: KeySlots, states: Sequence[KeyedColumn], keys: Keys, groups: KeyGroupRange
-) -> tuple[tuple[KeyedPiece, ...], Callable[[], None]]:
-    """One piece for each state, as of now, and what frees the versions that they hold on to."""
+    slots: KeySlots,
+    states: Sequence[KeyedColumn],
+    keys: Keys,
+    groups: KeyGroupRange,
+    known: Known,
+) -> Pieces:
+    """One piece for each state, as of now."""
     frozen = slots.capture([state.column for state in states])
     now = slots.cursor.now
+    versions = {s.name: column.version for s, column in zip(states, frozen, strict=True)}
 
     def release() -> None:
         for column in frozen:
             column.release()
 
-    pieces = (
-        KeyedPiece(groups, _Writing(state, column, keys, now))
-        for state, column in zip(states, frozen, strict=True)
-    )
-    return tuple(pieces), release
+    writings = [_Writing(s, f, keys, now, known) for s, f in zip(states, frozen, strict=True)]
+    pieces = tuple(KeyedPiece(groups, w.whole, w.state.name, w.since) for w in writings)
+    return Pieces(pieces, release, versions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +92,40 @@ class _Writing:
     frozen: FrozenColumn[object]
     keys: Keys
     now: Millis
+    known: Known
 
-    def __call__(self) -> pa.Buffer:
+    def whole(self) -> pa.Buffer:
         keys: list[Key] = []
         rows: list[Row] = []
         for key, stored in self.frozen:
             for row in self.state.flat(stored, self.now):
                 keys.append(key)
                 rows.append(row)
+        return self._written(keys, rows, self.state.fields)
+
+    def since(self, base: CheckpointId) -> pa.Buffer | None:
+        """What differs from an earlier capture; a key without rows is marked as removed."""
+        old = self.known.get(base, {}).get(self.state.name)
+        if old is None:
+            return None
+        keys: list[Key] = []
+        rows: list[Row] = []
+        nothing = (*(None for _ in self.state.fields), True)
+        for key, stored in changes(old, self.frozen.version):
+            flat = () if stored is None else self.state.flat(stored, self.now)
+            its_rows = [(*row, False) for row in flat] or [nothing]
+            keys.extend(key for _ in its_rows)
+            rows.extend(its_rows)
+        nullable = (pa.field(field.name, field.type) for field in self.state.fields)
+        return self._written(keys, rows, (*nullable, REMOVED))
+
+    def _written(
+        self, keys: Sequence[Key], rows: Sequence[Row], own: tuple[pa.Field, ...]
+    ) -> pa.Buffer:
         key_columns = columns_of(keys, self.keys.fields)
-        fields = (*self.keys.fields, *self.state.fields)
         table = pa.Table.from_arrays(
-            [*key_columns, *columns_of(rows, self.state.fields)],
-            schema=pa.schema(fields, metadata={KIND: self.state.kind.encode()}),
+            [*key_columns, *columns_of(rows, own)],
+            schema=pa.schema((*self.keys.fields, *own), metadata={KIND: self.state.kind.encode()}),
         )
         groups = self.keys.groups(key_columns)
         return write_keyed(

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from weir.core.ids import Millis
-from weir.state.chunks import CHUNK_BITS, CHUNK_SLOTS, OFFSET_MASK, Chunk, Chunks
+from weir.state.chunks import CHUNK_BITS, CHUNK_SLOTS, OFFSET_MASK, Chunks
+from weir.state.versions import Version
 
 Key: TypeAlias = tuple[object, ...]
 T = TypeVar("T")
@@ -32,16 +33,19 @@ class Cursor:
 class FrozenColumn(Generic[T]):
     """The keys and one state, as they were at a capture."""
 
-    __slots__ = ("_keys", "_released", "_values")
+    __slots__ = ("_released", "_version")
 
-    def __init__(self, keys: tuple[Chunk[Key], ...], values: tuple[Chunk[T], ...]) -> None:
-        self._keys = keys
-        self._values = values
+    def __init__(self, version: Version) -> None:
+        self._version = version
         self._released = False
 
-    def __iter__(self) -> Iterator[tuple[Key, T]]:
+    @property
+    def version(self) -> Version:
         assert not self._released, "a released snapshot would be taken for an empty one"
-        for keys, values in zip(self._keys, self._values, strict=True):
+        return self._version
+
+    def __iter__(self) -> Iterator[tuple[Key, T]]:
+        for keys, values in zip(*self.version, strict=True):
             for key, value in zip(keys, values, strict=True):
                 if value is not None:
                     assert key is not None, "a slot without a key is empty"
@@ -50,7 +54,7 @@ class FrozenColumn(Generic[T]):
     def release(self) -> None:
         """Let go of the old versions. A reader that has begun keeps its own until it is done."""
         self._released = True
-        self._keys = self._values = ()
+        self._version = Version((), ())
 
 
 class KeySlots:
@@ -114,7 +118,7 @@ class KeySlots:
     def capture(self, columns: Sequence[Chunks[Any]]) -> list[FrozenColumn[Any]]:
         """Each of these columns beside the keys, as of now."""
         keys = self._keys.capture()
-        return [FrozenColumn(keys, column.capture()) for column in columns]
+        return [FrozenColumn(Version(keys, column.capture())) for column in columns]
 
     def _take(self, key: Key) -> int:
         if not self._free:

@@ -49,7 +49,18 @@ class Survey:
 
 
 def survey(store: ObjectStore, directory: str) -> Survey:
+    """Look through the directory; again, if the job went on and took something from under us."""
     entries = read_log(store, directory)
+    while True:
+        try:
+            return _surveyed(store, directory, entries)
+        except JobRejected:
+            before, entries = entries, read_log(store, directory)
+            if entries == before:
+                raise
+
+
+def _surveyed(store: ObjectStore, directory: str, entries: Entries) -> Survey:
     listed = store.list(directory)
     kept = dict(_kept(store, entries, listed, directory))
     own = [url for url in listed if url.endswith(MANIFEST) and is_ours(url, directory)]

@@ -32,10 +32,12 @@ from weir.ports.failures import UserCodeFailed
 from weir.ports.operators import Batch, Captured, Heritage, Place
 from weir.state import pieces
 from weir.state.files import KeyedState, read_keyed
+from weir.state.overlay import laid_over
 from weir.state.slots import Key, KeySlots
 from weir.state.timers import TimeMode, Timers
 from weir.state.ttl import Sweep
 from weir.state.values import KeyedColumn
+from weir.state.versions import Versions
 
 FIRED_AT_ONCE = 256
 """How many timers one call of ``fire`` takes on."""
@@ -78,14 +80,21 @@ class ProcessorOperator:
         self._shape = _shape(head)
         fields = tuple(head.input.field(name) for name in head.keys)
         self._keys = pieces.Keys(fields, place.max_parallelism)
+        self._versions = Versions()
 
     def restore(self, heritage: Heritage) -> None:
         self._call_user("init", lambda: self._processor.init(self._handle))
         self._handle.seal()
         self._slots.cursor.now = self._place.clock()
         self._watermark = heritage.watermark or self._watermark
+        files: dict[str, list[KeyedState]] = {}
         for groups, data in heritage.keyed:
-            self._load(read_keyed(data, groups))
+            state = read_keyed(data, groups)
+            files.setdefault(state.name, []).append(state)
+        for its_files in files.values():
+            self._load(laid_over(its_files))
+        if self._place.is_incremental:
+            self._versions.remember(heritage.checkpoint, self._pieces().versions)
 
     def process(self, edge: EdgeId, batch: Batch) -> Iterable[Batch]:
         del edge
@@ -115,17 +124,22 @@ class ProcessorOperator:
         return ()
 
     def capture(self, checkpoint: CheckpointId) -> Captured:
-        del checkpoint
         if not len(self._slots):
             return Captured()
+        captured = self._pieces()
+        if self._place.is_incremental:
+            self._versions.remember(checkpoint, captured.versions)
+        return Captured(keyed=captured.keyed, release=captured.release)
+
+    def _pieces(self) -> pieces.Pieces:
         self._slots.cursor.now = self._place.clock()
         place = self._place
         groups = range_of(place.subtask.index, place.parallelism, place.max_parallelism)
-        keyed, release = pieces.capture(self._slots, self._states(), self._keys, groups)
-        return Captured(keyed=keyed, release=release)
+        known = self._versions.known()
+        return pieces.capture(self._slots, self._states(), self._keys, groups, known)
 
     def completed(self, checkpoint: CheckpointId) -> None:
-        """Nothing of a processor waits for this."""
+        self._versions.completed(checkpoint)
 
     def close(self) -> None:
         self._call_user("close", self._processor.close)

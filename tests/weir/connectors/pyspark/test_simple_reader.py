@@ -59,7 +59,7 @@ def test_a_look_that_finds_no_rows_finds_no_split():
 
 def test_rows_without_a_new_offset_would_come_for_ever_and_are_refused():
     """D1, U3: as in PySpark."""
-    with pytest.raises(JobRejected, match="StuckReader.read brought rows and left the offset"):
+    with pytest.raises(JobRejected, match=r"StuckReader\.read brought rows and left the offset"):
         simple(Stuck({"rows": [(1, 1)], "committed": []})).discover("")
 
 

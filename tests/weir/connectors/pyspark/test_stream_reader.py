@@ -307,7 +307,7 @@ def test_a_replay_with_other_rows_fails_loudly(again):
     split = only_split(source)
     reader = source.open(split, "")
     next_batch(reader, 3)
-    with pytest.raises(ReplayDiffers, match="data source yielding: .*splitAtomic"):
+    with pytest.raises(ReplayDiffers, match=r"data source yielding: .*splitAtomic"):
         rest_of(source.open(split, reader.position))
 
 
