@@ -61,7 +61,10 @@ class JobSetting:
             splits=dice.choice((2, 3)),
             keys=dice.choice((50, 500, 3_000)),
             interval_ms=dice.choice((300, 400, 500)),
-        ).having(("weir.checkpointing.inlineThreshold", dice.choice(("0 B", "20 KiB"))))
+        ).having(
+            ("weir.checkpointing.inlineThreshold", dice.choice(("0 B", "20 KiB"))),
+            ("weir.checkpointing.incremental", dice.choice(("false", "true"))),
+        )
 
     def sized(self, *, rows: int, rate: int) -> Self:
         return replace(self, rows=rows, rate=rate)
