@@ -10,13 +10,13 @@ from itertools import combinations
 
 import pytest
 
-from chance import RUNS_ALL, dice, show
+from chance import dice, runs_all, show
 from crash_matrix import MODES, every_cell, runs, sample
 from faults import Deed
 from job_setting import EXACTLY_ONCE, JobSetting
 from real_job import real_job
 
-CELLS = every_cell() if RUNS_ALL else sample(dice("cells"))
+CELLS = every_cell() if runs_all() else sample(dice("cells"))
 RUNS = [(mode, run) for mode in MODES for run in runs(CELLS, mode, dice(mode))]
 NAMES = [f"{mode}-{number}" for number, (mode, _) in enumerate(RUNS)]
 

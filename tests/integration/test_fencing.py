@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from chance import RUNS_ALL, dice
+from chance import dice, runs_all
 from faults import Deed, Fault, Moment, Step
 from job_setting import JobSetting
 from real_job import real_job
@@ -30,7 +30,7 @@ def places_of(storage):
     """All of them, or half for each storage."""
     shuffled = list(PLACES)
     dice("fencing").shuffle(shuffled)
-    return shuffled if RUNS_ALL else shuffled[STORAGES.index(storage) :: len(STORAGES)]
+    return shuffled if runs_all() else shuffled[STORAGES.index(storage) :: len(STORAGES)]
 
 
 @pytest.fixture(params=STORAGES)
