@@ -40,7 +40,7 @@ class CounterToLedger(running_sums.Program):
 class LedgerJob(RealJob):
     """The job and all its drivers, with what the outside has recorded of them."""
 
-    limit = 16_000
+    limit = 8_000
     is_idempotent = True
 
     def prepare(self, setting: JobSetting | None = None) -> DriverProcess:
@@ -60,8 +60,10 @@ class LedgerJob(RealJob):
         return self.drivers[-1]
 
     def _options(self) -> dict[str, str]:
+        """A partition takes longer than the time between two checkpoints."""
         return {
-            "step": "2000",
+            "step": "1000",
+            "pauseMs": "60",
             "limit": str(self.limit),
             "log": str(self.home / "offsets"),
             "path": str(self.home / "ledger.db"),

@@ -7,6 +7,7 @@ into a SQLite database, which stands for an external system: it remembers each c
 
 import json
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 SCHEMA = "number long, part int"
+PAUSE_AFTER = 50
 
 
 @dataclass
@@ -39,11 +41,12 @@ class Range(InputPartition):
 
 
 class CounterReader(DataSourceStreamReader):
-    """So many numbers a look, up to a limit, in two partitions."""
+    """So many numbers a look, up to a limit, in two partitions; it may take its time for them."""
 
     def __init__(self, options: Any) -> None:  # noqa: ANN401 - PySpark's own dictionary
         self._step = int(options.get("step", "100"))
         self._limit = int(options.get("limit", "1000000000"))
+        self._pause_s = int(options.get("pauseMs", "0")) / 1000
         self._log = options.get("log")
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
@@ -60,6 +63,8 @@ class CounterReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[tuple[int, int]]:
         assert isinstance(partition, Range)
         for number in range(partition.first, partition.last):
+            if self._pause_s and number % PAUSE_AFTER == 0:
+                time.sleep(self._pause_s)
             yield (number, partition.part)
 
     def commit(self, end: dict[str, int]) -> None:

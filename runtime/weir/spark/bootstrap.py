@@ -107,9 +107,10 @@ class Savepoint:
     def withAggregates(  # noqa: N802 - in PySpark's manner
         self, uid: str, frame: DataFrame, *, key: Sequence[str]
     ) -> "Savepoint":
-        """Running aggregates, named as Spark names them: ``sum(value)``, ``count(value)``.
+        """The running aggregates of ``groupBy(…).agg(…)``, under the names that its state has.
 
-        ``sum``, ``min`` and ``max`` of a column need its ``count`` beside them.
+        These are ``count(*)``, ``count(x)``, ``sum(x)``, ``min(x)`` and ``max(x)``, as Spark calls
+        them, and ``float_sum(x)`` for the average of whole numbers. Each needs its ``count(x)``.
         """
         columns = {name: name for name in (*key, *(c for c in frame.columns if c not in key))}
         return self._with(BootstrappedState(uid, AGGREGATES, frame, tuple(key), columns, ""))

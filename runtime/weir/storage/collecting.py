@@ -18,9 +18,9 @@ from weir.core.journal import CheckpointLogged, Entry
 from weir.core.recovery import Damaged, candidates
 from weir.core.retention import StorageFacts, StoredFile, garbage
 from weir.core.snapshots import Manifest
-from weir.errors import JobRejected
+from weir.errors import JobRejected, Unavailable
 from weir.storage import manifests
-from weir.storage.contract import ObjectStore
+from weir.storage.contract import RETRY_AFTER_S, ObjectStore
 from weir.storage.log import JobLog
 
 Entries = tuple[tuple[int, Entry], ...]
@@ -29,6 +29,7 @@ MANIFEST = manifest_path("")
 OURS = re.compile(r"(chk-\d+|shared|taskowned)/")
 """What checkpoints are made of, below a job's directory; all else there is none of our business."""
 
+_BELOW = re.compile(r"^.*/(?=(chk-\d+|shared|taskowned)/)")
 _STATE_FILE = re.compile(r"-e(\d+)-a\d+$")
 
 
@@ -65,12 +66,13 @@ def _surveyed(store: ObjectStore, directory: str, entries: Entries) -> Survey:
     kept = dict(_kept(store, entries, listed, directory))
     own = [url for url in listed if url.endswith(MANIFEST) and is_ours(url, directory)]
     found = {url: kept[url] if url in kept else manifests.read(store, url) for url in own}
+    names = {name_of(url) for url in _references(kept)}
     return Survey(
         directory,
         _newest_epoch(entries),
         listed,
         {url: each.epoch for url, each in found.items() if isinstance(each, Manifest)},
-        frozenset(_references(kept)),
+        frozenset(url for url in listed if name_of(url) in names),
     )
 
 
@@ -100,11 +102,16 @@ def collect(store: ObjectStore, found: Survey, unwanted: Iterable[str]) -> None:
 
 
 def written_at(urls: Iterable[str]) -> dict[str, Millis]:
-    """When each was written; a store is not asked for times otherwise."""
+    """When each was written that is still there; a store is not asked for times otherwise."""
     times: dict[str, Millis] = {}
     for url in urls:
-        files, path = fsspec.core.url_to_fs(url)
-        times[url] = Millis(int(files.modified(path).timestamp() * 1_000))
+        try:
+            files, path = fsspec.core.url_to_fs(url)
+            times[url] = Millis(int(files.modified(path).timestamp() * 1_000))
+        except FileNotFoundError:
+            continue
+        except OSError as problem:
+            raise Unavailable(f"{url} does not tell its age: {problem}", RETRY_AFTER_S) from problem
     return times
 
 
@@ -121,6 +128,15 @@ def read_log(store: ObjectStore, directory: str) -> Entries:
             " Remedy: name the directory {storage}/{job} that has log/ in it."
         )
     return entries
+
+
+def name_of(url: str) -> str:
+    """What a file is called below whatever its job's directory is called.
+
+    One directory has many URLs, by links, mounts and ``s3a``; the one that manifests hold need not
+    be the one that we were told.
+    """
+    return _BELOW.sub("", url)
 
 
 def is_ours(url: str, directory: str) -> bool:

@@ -1,6 +1,9 @@
 """What is garbage in a job's directory, and what never is."""
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -177,6 +180,18 @@ def test_what_the_log_offers_stays_with_all_it_shares():
     assert job.left() == []
 
 
+def test_a_directory_that_goes_by_another_name_is_no_excuse(tmp_path):
+    """S4: the manifests name their files by the job's URL, and we were told a link to it."""
+    (tmp_path / "link").symlink_to(tmp_path / "job")
+    job = Job(store_for("file://"), f"file://{tmp_path}/job").begin()
+    job.complete(4, job.put("shared/sums-0"), job.put("chk-4/sums-0"))
+    job.put("chk-5/sums-0")
+    job.begin()
+    found = survey(job.store, f"file://{tmp_path}/link")
+
+    assert leftovers(found) == (f"file://{tmp_path}/link/chk-5/sums-0-e1-a1",)
+
+
 def test_what_subsumed_checkpoints_shared_goes_once_they_are_gone():
     """S4: their manifests were deleted, and a driver died before their files were."""
     job = Job().begin()
@@ -319,3 +334,21 @@ def test_a_file_knows_when_it_was_written(tmp_path):
     assert abs(found.changed_at[url] - written) <= 1
     assert leftovers(found, Millis(written - 1_000)) == ()
     assert leftovers(found, Millis(written + 1_000)) == (url,)
+
+
+def test_a_bucket_is_collected_like_a_directory(in_s3, s3_server):
+    """S4, S7: by the command itself, which has the keys from its environment."""
+    job = Job(in_s3.store, in_s3.directory).begin()
+    left = job.put("chk-4/sums-0").path
+    job.begin()
+    kept = job.put("chk-9/sums-0").path
+
+    def gc(*more):
+        command = [sys.executable, "-m", "weir.cli", "gc", in_s3.directory, "--yes", *more]
+        environment = {**os.environ, **s3_server.environment(), "PYTHONPATH": ":".join(sys.path)}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        return done.stderr
+
+    assert "Nothing is left over." in gc("--older-than", "1h")
+    assert "1 files, 5 B" in gc()
+    assert [in_s3.store.exists(url) for url in (left, kept)] == [False, True]
