@@ -28,7 +28,9 @@ def test_the_job_of_the_readme_runs_to_its_end(tmp_path):
     assert list(tmp_path.glob("totals/*.parquet"))
 
 
-@pytest.mark.parametrize("document", ["README.md", "runtime/ARCHITECTURE.md", "docs/guarantees.md"])
+@pytest.mark.parametrize(
+    "document", ["README.md", "runtime/ARCHITECTURE.md", "docs/guarantees.md", "docs/savepoints.md"]
+)
 def test_every_link_inside_the_project_leads_somewhere(document):
     """U3: a reader is never sent to a file that is gone."""
     page = ROOT / document

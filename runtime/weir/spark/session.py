@@ -36,6 +36,7 @@ from weir.spark.data_sources import registered, with_data_sources
 from weir.spark.dataframe import DataFrameSource
 from weir.spark.job import StreamingJob
 from weir.spark.settings import from_environment, nested, spark_settings
+from weir.spark.state_reader import register as register_state_reader
 from weir.spark.submitting import Wanted, submit
 
 log = logging.getLogger("weir.spark")
@@ -102,6 +103,7 @@ class WeirSession:
         self.config = config
         self.spark = spark
         self._session = Session(self._formats(), self._submit)
+        register_state_reader(spark)
 
     def _formats(self) -> Formats:
         return with_data_sources(built_in(), partial(registered, self.spark), self._key)

@@ -18,6 +18,7 @@ from weir.core.snapshots import KeyGroupRange
 from weir.errors import JobRejected
 from weir.state.columns import keys_of
 from weir.state.files import INDEX, KEY_COLUMNS, KEY_GROUP, NAME
+from weir.state.overlay import REMOVED
 from weir.state.pieces import KIND
 from weir.state.slots import Key
 
@@ -65,9 +66,18 @@ def rows_of(layers: Sequence[pa.Buffer], groups: KeyGroupRange) -> Iterator[pa.R
             keys = keys_of([batch.column(name) for name in _key_columns(data)])
             found += keys if number else ()
             kept = batch.filter(pa.array([key not in newer for key in keys], pa.bool_()))
-            if kept.num_rows:
-                yield kept
+            shown = _without_removed(kept)
+            if shown.num_rows:
+                yield shown.cast(_open(layers[0]).schema.remove_metadata())
         newer.update(found)
+
+
+def _without_removed(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A layer names the keys that have no value any more; they have nothing to show."""
+    if REMOVED.name not in batch.schema.names:
+        return batch
+    there = pc.invert(batch.column(REMOVED.name))
+    return batch.filter(there).drop_columns([REMOVED.name])
 
 
 def _inside(data: pa.Buffer, groups: KeyGroupRange) -> Iterator[pa.RecordBatch]:

@@ -13,8 +13,8 @@ from pyspark.errors import PySparkNotImplementedError
 from pyspark.sql.datasource import CaseInsensitiveDict, DataSource
 
 from weir.connectors.pyspark.signing import JobKey
-from weir.connectors.pyspark.stream_reader import StreamSource
-from weir.connectors.pyspark.stream_writer import StreamSink
+from weir.connectors.pyspark.stream_reader import NotReadable, StreamSource
+from weir.connectors.pyspark.stream_writer import NotWritable, StreamSink
 from weir.connectors.transaction_names import new_token
 from weir.dataflow.options import Options
 from weir.dataflow.types import schema_of
@@ -36,10 +36,7 @@ class DataSourceFormat:
         is_atomic = options.flag(SPLIT_ATOMIC, default=False)
         data = self._data(options)
         if not self._has("streamReader", "simpleStreamReader"):
-            raise JobRejected(
-                f"data source {name} cannot be read as a stream: it has neither streamReader nor "
-                "simpleStreamReader; implement one of them"
-            )
+            raise NotReadable(name)
         declared = options.schema
         schema = _own_schema(name, data) if declared is None else declared
         return StreamSource(name, data, schema, self.key(), is_atomic)
@@ -48,10 +45,7 @@ class DataSourceFormat:
         """Its messages wait in this machine's temporary directory until a job says where."""
         name = self.made_by.name()
         if not self._has("streamWriter"):
-            raise JobRejected(
-                f"data source {name} cannot be written to as a stream: it has no streamWriter; "
-                "implement it"
-            )
+            raise NotWritable(name)
         directory = f"file://{tempfile.gettempdir()}/weir-{new_token()}"
         return StreamSink(name, self._data(options), rows, self.key(), directory)
 

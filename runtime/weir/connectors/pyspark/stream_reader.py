@@ -39,6 +39,16 @@ from weir.ports.failures import UserCodeFailed
 from weir.ports.sources import Discovery, Reader
 
 
+class NotReadable(JobRejected):
+    """A data source has no stream reader of either kind."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"data source {name} cannot be read as a stream: it has neither streamReader nor "
+            "simpleStreamReader; implement one of them"
+        )
+
+
 @dataclass(frozen=True)
 class StreamSource:
     """A data source that can be read as a stream."""
@@ -93,10 +103,7 @@ def make_reader(name: str, data: DataSource, schema: pa.Schema) -> DataSourceStr
     try:
         return SimpleAsFull(data.simpleStreamReader(struct))
     except PySparkNotImplementedError:
-        raise JobRejected(
-            f"data source {name} cannot be read as a stream: it has neither streamReader nor "
-            "simpleStreamReader; implement one of them"
-        ) from None
+        raise NotReadable(name) from None
 
 
 class Enumerator:

@@ -39,6 +39,16 @@ RECORDS_KEPT = 1000
 """Commits that are remembered, so that a restored checkpoint which is not older repeats none."""
 
 
+class NotWritable(JobRejected):
+    """A data source has no stream writer."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"data source {name} cannot be written to as a stream: it has no streamWriter; "
+            "implement it"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class StreamSink:
     """A data source that can be written to as a stream."""
@@ -65,10 +75,7 @@ class StreamSink:
         try:
             return self.data.streamWriter(struct_of(self.schema), overwrite=False)
         except PySparkNotImplementedError:
-            raise JobRejected(
-                f"data source {self.name} cannot be written to as a stream: it has no "
-                "streamWriter; implement it"
-            ) from None
+            raise NotWritable(self.name) from None
 
     def messages(self) -> Messages:
         return Messages(store_for(self.directory), self.directory, self.key)

@@ -13,8 +13,9 @@ from slots_in_hand import a_barrier
 from spark_processors import History, RunningTotal, Tally
 from weir.core.ids import CheckpointId
 from weir.core.key_groups import range_of
-from weir.core.snapshots import StateFile
+from weir.core.snapshots import KeyGroupRange, StateFile
 from weir.slot.layers import Layers
+from weir.state.looking import rows_of
 
 
 class Layered:
@@ -103,3 +104,17 @@ def test_a_layer_holds_the_keys_that_changed_and_names_those_that_went():
     for row in pa.ipc.open_file(layer).read_all().to_pylist():
         removed[row["state.removed"]].add(row["word"])
     assert removed == {False: {"a"}, True: {"b"}}
+
+
+def test_whoever_looks_into_layers_sees_the_state_and_no_trace_of_what_went():
+    """S9 U2: as a tool would show it."""
+    job = Layered(History())
+    job.subtask.words(*"abc")
+    job.snapshot(completes=True)
+    job.subtask.process({"word": "a", "amount": 7}, {"word": "b", "amount": 0})
+    made = job.snapshot(completes=True)
+
+    shown = pa.Table.from_batches(rows_of(made, KeyGroupRange(0, MAX_PARALLELISM - 1)))
+
+    found = sorted(zip(shown["word"].to_pylist(), shown["value.amount"].to_pylist(), strict=True))
+    assert found == [("a", 1), ("a", 7), ("c", 1)]
