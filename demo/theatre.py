@@ -41,7 +41,7 @@ class Theatre:
         return (self.directory / "output").as_uri()
 
     def start(self, restore: str = "") -> None:
-        """Start the driver as a user would: python running_sums.py."""
+        """Start the driver as a user would: python sums_by_key.py."""
         environment = {
             **os.environ,
             "DEMO_CHECKPOINTS": (self.directory / "checkpoints").as_uri(),
@@ -50,7 +50,7 @@ class Theatre:
             "DEMO_ROWS_PER_SECOND": str(self.rows_per_second),
             "WEIR_FROM": restore,
         }
-        script = Path(__file__).with_name("running_sums.py")
+        script = Path(__file__).with_name("sums_by_key.py")
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, script], env=environment, stdout=log, stderr=log

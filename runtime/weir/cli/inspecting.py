@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from weir.cli import figures
+from weir.core.enumerator import shown
 from weir.slot.event_time import FOREVER, LONG_AGO
 from weir.state import looking
 from weir.state.files import read_list
@@ -80,9 +81,9 @@ def _state_cells(operator: OperatorDescription) -> Iterator[tuple[str, ...]]:
 def notes(operator: OperatorDescription) -> Iterator[str]:
     """What a table has no room for: positions, transactions, watermarks, what was unfinished."""
     for split, position in operator.positions.items():
-        yield f"{operator.uid}: split {split} is read up to {position or 'its beginning'}"
+        yield f"{operator.uid}: split {shown(split)} is read up to {position or 'its beginning'}"
     for free in operator.free_splits:
-        yield f"{operator.uid}: split {free} is not begun"
+        yield f"{operator.uid}: split {shown(free)} is not begun"
     for transaction in operator.transactions:
         yield f"{operator.uid}: transaction {transaction.name} is sealed and not committed"
     for edge, watermark in watermarks(operator).items():
@@ -162,8 +163,8 @@ def _operator_json(operator: OperatorDescription) -> dict[str, object]:
         "inFlightChannels": operator.in_flight,
         "states": [_keyed_json(state) for state in operator.keyed],
         "lists": [_list_json(one) for one in operator.lists],
-        "positions": operator.positions,
-        "freeSplits": list(operator.free_splits),
+        "positions": {shown(split): at for split, at in operator.positions.items()},
+        "freeSplits": [shown(split) for split in operator.free_splits],
         "transactions": [transaction.name for transaction in operator.transactions],
         "watermarks": watermarks(operator),
     }

@@ -36,6 +36,14 @@ class Assigned:
 Message = AssignSplit | NoMoreSplits
 
 
+def shown(split: str) -> str:
+    """A split's id as people may see it: a URL whole, of any other what comes before a first dot.
+
+    Behind the dot a source may keep what only it should read (spec X4).
+    """
+    return split if "://" in split else split.partition(".")[0]
+
+
 class Pool(NamedTuple):
     """What a checkpoint keeps of an enumerator."""
 

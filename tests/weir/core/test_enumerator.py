@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from weir.core.enumerator import AssignSplit, NoMoreSplits, Splits
+from weir.core.enumerator import AssignSplit, NoMoreSplits, Splits, shown
 from weir.core.ids import NO_CHECKPOINT, OperatorId, SubtaskId
 
 READERS = (SubtaskId(OperatorId("read"), 0), SubtaskId(OperatorId("read"), 1))
@@ -28,6 +28,13 @@ def test_a_reader_that_asks_gets_the_next_split():
 def test_a_reader_that_asks_an_empty_pool_hears_that_there_are_no_more():
     """C14: that is how a reader comes to its end."""
     assert Splits(()).give(ADA)[1] == NoMoreSplits()
+
+
+def test_what_a_source_keeps_in_an_id_is_not_shown():
+    """X4: a URL tells where; whatever else an id holds behind its name is the source's own."""
+    assert shown("file:///in/part-1.parquet") == "file:///in/part-1.parquet"
+    assert shown("0003") == "0003"
+    assert shown("000001-000002.e30=.c2VjcmV0") == "000001-000002"
 
 
 def test_a_reader_that_waits_is_forgotten_when_it_is_reset():
