@@ -64,6 +64,7 @@ class JobSetting:
         ).having(
             ("weir.checkpointing.inlineThreshold", dice.choice(("0 B", "20 KiB"))),
             ("weir.checkpointing.incremental", dice.choice(("false", "true"))),
+            ("weir.state.localRecovery", dice.choice(("false", "true"))),
         )
 
     def sized(self, *, rows: int, rate: int) -> Self:

@@ -4,8 +4,9 @@ With checkpoints in the driver's memory there is no storage that both could reac
 travels inside the manifest, and one that is too large for that is refused (spec S7).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -14,6 +15,7 @@ from weir.core.snapshots import StateFile
 from weir.errors import JobRejected
 from weir.storage import state_files
 from weir.storage.by_scheme import StoreByScheme
+from weir.storage.local_copies import LocalCopies
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,8 @@ class Keeping:
     """The largest piece, where all of them live in the driver's memory."""
     is_incremental: bool = False
     """Checkpoints share files and put up only what changed."""
+    local_directory: str = ""
+    """Where second copies are kept on the machine's own disk; empty: nowhere."""
 
 
 class StateFiles:
@@ -35,6 +39,8 @@ class StateFiles:
         self._keeping = keeping
         self._in_memory = is_memory(keeping.storage)
         self._store = StoreByScheme()
+        local = keeping.local_directory
+        self._copies = LocalCopies(Path(local)) if local else None
 
     @property
     def is_incremental(self) -> bool:
@@ -44,7 +50,12 @@ class StateFiles:
         if self._in_memory:
             return self._put_in_manifest(path, content)
         small = state_files.small(content, self._keeping.inline_threshold)
-        return small or state_files.put(self._store, path, content, shared=shared)
+        if small is not None:
+            return small
+        file = state_files.put(self._store, path, content, shared=shared)
+        if self._copies is not None:
+            self._copies.keep(path, content)
+        return file
 
     def _put_in_manifest(self, path: str, content: pa.Buffer) -> StateFile:
         limit = self._keeping.memory_limit
@@ -57,8 +68,16 @@ class StateFiles:
         return piece
 
     def fetch(self, file: StateFile) -> pa.Buffer:
-        return state_files.fetch(self._store, file)
+        """From the local copy if there is one, and from storage if there is not."""
+        copy = self._copies.find(file) if self._copies is not None and file.path else None
+        return state_files.fetch(self._store, file) if copy is None else copy
 
     def delete(self, paths: Sequence[str]) -> None:
         if paths and not self._in_memory:
             self._store.delete(paths)
+            self.forget_copies(paths)
+
+    def forget_copies(self, paths: Iterable[str]) -> None:
+        """Nobody will restore from these any more."""
+        if self._copies is not None:
+            self._copies.forget(paths)

@@ -167,6 +167,8 @@ class Launcher:
         self, hosted: Hosted, heritage: Heritage, inheritance: Inheritance
     ) -> None:
         """What was restored may be built on, if all of it may be shared."""
+        inherited = (handle.file for handle in inheritance.keyed)
+        hosted.uploads.restored(heritage.checkpoint, inherited)
         by_state: dict[str, list[StateFile]] = {}
         for handle, (_, content) in zip(inheritance.keyed, heritage.keyed, strict=True):
             by_state.setdefault(state_name(content), []).append(handle.file)

@@ -217,7 +217,7 @@ class Mailbox:
                 hosted.uploads.layers.heard_aborted(checkpoint)
                 hosted.obey(task.abort(checkpoint, now))
             case Completed(checkpoint, kind, leaving):
-                hosted.uploads.layers.heard_completed(checkpoint)
+                hosted.uploads.heard_completed(checkpoint)
                 hosted.obey(task.complete(checkpoint, kind, leaving=leaving))
             case Settled(act, words):
                 hosted.settled(act, words)

@@ -7,9 +7,9 @@ of an upload's end in its own turn, through the ``settle`` it hands in.
 
 import logging
 import time
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -73,6 +73,8 @@ class Uploads:
         self._uploads: dict[CheckpointId, Upload] = {}
         self._under_way: list[Upload] = []
         self.layers = Layers()
+        self._referred: dict[CheckpointId, frozenset[str]] = {}
+        """The files that each snapshot is made of, as far as copies of them may be kept."""
 
     @property
     def is_full(self) -> bool:
@@ -113,6 +115,18 @@ class Uploads:
     def keep_only(self, pending: Container[CheckpointId]) -> None:
         """The coordinator has the files of all others, or they are gone."""
         self._uploads = {c: upload for c, upload in self._uploads.items() if c in pending}
+
+    def restored(self, checkpoint: CheckpointId, files: Iterable[StateFile]) -> None:
+        self._referred[checkpoint] = frozenset(file.path for file in files if file.path)
+
+    def heard_completed(self, checkpoint: CheckpointId) -> None:
+        """Copies of what only older snapshots refer to are of no use any more."""
+        self.layers.heard_completed(checkpoint)
+        if checkpoint not in self._referred:
+            return
+        older = [c for c in self._referred if c < checkpoint]
+        stale = frozenset().union(*(self._referred.pop(c) for c in older))
+        self._files.forget_copies(sorted(stale.difference(*self._referred.values())))
 
     def timings(self, checkpoint: CheckpointId) -> Timings:
         upload = self._uploads.get(checkpoint)
@@ -158,14 +172,9 @@ class Uploads:
         )
         for make_durable in captured.before_ack:
             make_durable()
-        return SubtaskSnapshot(
-            snapshot.subtask,
-            keyed=keyed,
-            lists=lists,
-            transactions=captured.transactions,
-            watermarks=snapshot.watermarks,
-            reached_end=snapshot.reached_end,
-        )
+        whole = replace(snapshot, keyed=keyed, lists=lists, transactions=captured.transactions)
+        self._referred[upload.barrier.checkpoint] = frozenset(f.path for f in whole.files())
+        return whole
 
     def _keyed_files(self, upload: Upload, piece: KeyedPiece, number: int) -> list[StateFile]:
         """A savepoint stands alone, and so does a checkpoint where nothing is shared."""

@@ -6,8 +6,10 @@ checkpointed, a function that cannot travel, a port that is taken.
 
 import os
 import secrets
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 from uuid import uuid4
 
 from pyspark import SparkContext, cloudpickle
@@ -38,6 +40,9 @@ TRACE = "WEIR_TRACE"
 
 DEPLOYMENT = "WEIR_DEPLOYMENT"
 """Names the submission, for a driver that is started again on its behalf."""
+
+LOCAL_DIRECTORY = "WEIR_LOCAL_DIR"
+"""Where executors keep local copies of state; below the temporary directory if it is not set."""
 
 PORT = "WEIR_PORT"
 """Where the job's API listens; any free port if it is not set."""
@@ -102,8 +107,17 @@ def _setting(submission: Submission, driver: Address, storage: str) -> SlotSetti
             checkpointing.inline_threshold,
             checkpointing.memory_limit,
             checkpointing.incremental,
+            _local_directory(submission),
         ),
     )
+
+
+def _local_directory(submission: Submission) -> str:
+    """One for each job, on every machine; who mounts a volume there says so by a variable."""
+    if not submission.config.state.local_recovery:
+        return ""
+    place = Path(os.environ.get(LOCAL_DIRECTORY, Path(tempfile.gettempdir()) / "weir-local"))
+    return str(place / quote(submission.directory, safe=""))
 
 
 def _tls(config: JobConfig) -> Tls | None:

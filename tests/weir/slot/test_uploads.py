@@ -42,13 +42,14 @@ class Bench:
         self.words = []
         self.released = []
         self.directory = directory
+        self.place = "chk"
 
     def settle(self, act, words):
         self.words.append(words)
         self._obey(act(self.task))
 
     def start(self, checkpoint=1, **captured):
-        barrier = replace(a_barrier(checkpoint), location=f"file://{self.directory}/chk")
+        barrier = replace(a_barrier(checkpoint), location=f"file://{self.directory}/{self.place}")
         self.task.trigger(barrier, Millis(0))
         bare = bare_snapshot(SUBTASK, ((EdgeId("e"), Millis(5)),), reached_end=True)
         whole = Captured(**captured, release=lambda: self.released.append(checkpoint))
@@ -253,3 +254,36 @@ def test_uploads_that_pile_up_are_noticed_and_forgotten_when_they_end(bench):
     assert bench.uploads.is_full
     bench.hand.release()
     assert not bench.uploads.is_full
+
+
+def test_a_local_copy_lives_as_long_as_a_snapshot_that_may_be_restored(tmp_path):
+    """S13: beside each file that goes up, until a newer checkpoint is complete."""
+    bench = Bench(tmp_path)
+    keeping = Keeping(f"file://{tmp_path}", 0, 0, local_directory=f"{tmp_path}/local")
+    bench.files = StateFiles(keeping)
+    bench.uploads = Uploads(SUBTASK, RUN, bench.files, bench.hand)
+
+    def copies():
+        return len(list((tmp_path / "local").iterdir()))
+
+    bench.start(1, keyed=(PIECE,))
+    bench.uploads.heard_completed(CheckpointId(1))
+    bench.place = "chk-2"
+    bench.start(2, keyed=(PIECE,))
+    assert copies() == 2
+    bench.uploads.heard_completed(CheckpointId(2))
+
+    assert copies() == 1
+
+
+def test_a_snapshot_is_read_from_its_local_copy_and_from_storage_without_one(tmp_path):
+    """S13: nobody notices the difference."""
+    keeping = Keeping(f"file://{tmp_path}", 0, 0, local_directory=f"{tmp_path}/local")
+    files = StateFiles(keeping)
+    file = files.put(f"file://{tmp_path}/chk-1/state", pa.py_buffer(CONTENT))
+    (tmp_path / "chk-1" / "state").unlink()
+    assert files.fetch(file).to_pybytes() == CONTENT
+
+    files.put(file.path, pa.py_buffer(CONTENT))
+    files.forget_copies([file.path])
+    assert files.fetch(file).to_pybytes() == CONTENT
