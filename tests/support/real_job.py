@@ -154,6 +154,7 @@ class RealJob:
             "SPARK_LOCAL_IP": "127.0.0.1",
             "WEIR_DEPLOYMENT": setting.deployment,
             "WEIR_TRACE": str(self.home / "traces"),
+            "WEIR_LOCAL_DIR": str(self.home / "local"),
             DIRECTORY: str(self.orders.directory),
         }
 
