@@ -212,7 +212,7 @@ class Driver:
     def _tell(self, subtask: SubtaskId, attempt: AttemptId, message: object, *, soft: bool) -> None:
         assert self.job is not None
         slot = self.job.attempt.roster.slot_of(subtask)
-        if isinstance(message, Abort) and self.world.chance(
+        if _is_easily_missed(message) and self.world.chance(
             self.sim.scenario.chances.lost_control * 10
         ):
             return
@@ -488,3 +488,8 @@ class Driver:
             self.world.at(wait, self.handle, refused)
             return
         self.world.at(wait, self.handle, events.LocationPrepared(checkpoint))
+
+
+def _is_easily_missed(message: object) -> bool:
+    """Nothing else would show that these were lost, so they are lost more often."""
+    return isinstance(message, Abort) or (isinstance(message, Completed) and message.leaving)

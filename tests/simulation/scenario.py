@@ -199,7 +199,7 @@ def draw(seed: int) -> Scenario:
     downstream = [name for name, role in shape.roles if role != "source"]
     bottleneck = rng.choice(downstream) if rng.random() < 0.4 else ""
     policy = draw_policy(rng, 2 * slowest + 20 if bottleneck else slowest)
-    return Scenario(
+    scenario = Scenario(
         seed=seed,
         shape=shape,
         widths=draw_widths(rng, shape),
@@ -222,6 +222,21 @@ def draw(seed: int) -> Scenario:
         finds_late=rng.random() < 0.3,
         health_ms=draw_health(rng, policy),
     )
+    return crowded(scenario) if rng.random() < 0.15 else scenario
+
+
+def crowded(scenario: Scenario) -> Scenario:
+    """Several increments under way at once, whole ones among them, and one kept: bases go soon."""
+    policy = replace(
+        scenario.policy,
+        max_concurrent=3,
+        min_pause_ms=0,
+        unaligned=False,
+        aligned_timeout_ms=0,
+        incremental=True,
+        retained=1,
+    )
+    return replace(scenario, policy=policy, chances=replace(scenario.chances, request=0.2))
 
 
 def draw_health(rng: random.Random, policy: Policy) -> int:
