@@ -8,6 +8,7 @@ to the driver ends, so does the process: whatever it was doing, somebody else wi
 import logging
 import os
 import resource
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,9 @@ log = logging.getLogger("weir.slot")
 
 UPLOAD_THREADS = 2
 PULSE_SECONDS = 1.0
+SWITCH_SECONDS = 0.0005
+"""How long a thread may keep the others from running: an upload that encodes rows in Python would
+otherwise hold the mailbox up for ten times as long, each time it has waited for a socket."""
 RECYCLED = 17
 """The exit status of a process that was told to die."""
 
@@ -45,6 +49,7 @@ class SlotSetting:
 
 def host_subtasks(setting: SlotSetting, executor: str, task_attempt: int) -> None:
     """Be a slot until the driver says otherwise."""
+    sys.setswitchinterval(SWITCH_SECONDS)
     name = SlotId(f"{executor}.{task_attempt}.{os.getpid()}")
     hello = {"slot": name}
     sock = dial(setting.driver, setting.secret, Purpose.SLOT_CONTROL, setting.tls, hello)
