@@ -13,6 +13,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 from weir.core.ids import SlotId
 from weir.dataflow.physical import JobGraph
@@ -89,6 +90,11 @@ def _pulse(link: MessageLink, mailbox: Mailbox) -> None:
     while True:
         began = mailbox.turn_began
         turn_ms = int((time.monotonic() - began) * 1000) if began else 0
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        link.send(Pulse(turn_ms, memory, mailbox.gauges()))
+        link.send(Pulse(turn_ms, _resident_bytes(), mailbox.gauges()))
         time.sleep(PULSE_SECONDS)
+
+
+def _resident_bytes() -> int:
+    """What the process holds now, not the most it ever held."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
