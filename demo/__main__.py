@@ -107,7 +107,7 @@ def _stop_with_a_savepoint(theatre: Theatre) -> str:
     client = theatre.client
     if client is None:
         raise CurtainFell(f"The job's API is gone; see {theatre.log}.")
-    target = (theatre.directory / "savepoints").as_uri()
+    target = f"file://{theatre.directory}/savepoints"
     with console.status("taking a savepoint and stopping with it"):
         state = client.order("stop", {"targetDirectory": target}, wait=30)
         theatre.wait()

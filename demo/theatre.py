@@ -38,13 +38,13 @@ class Theatre:
 
     @property
     def output(self) -> str:
-        return (self.directory / "output").as_uri()
+        return f"file://{self.directory}/output"
 
     def start(self, restore: str = "") -> None:
         """Start the driver as a user would: python sums_by_key.py."""
         environment = {
             **os.environ,
-            "DEMO_CHECKPOINTS": (self.directory / "checkpoints").as_uri(),
+            "DEMO_CHECKPOINTS": f"file://{self.directory}/checkpoints",
             "DEMO_OUTPUT": self.output,
             "DEMO_ROWS": str(self.rows),
             "DEMO_ROWS_PER_SECOND": str(self.rows_per_second),

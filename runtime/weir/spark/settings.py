@@ -53,7 +53,7 @@ def from_environment(variables: Mapping[str, str]) -> dict[str, str]:
     """What the command line says; it wins over what the script says."""
     given = {setting: variables.get(name, "") for name, setting in FROM_ENVIRONMENT.items()}
     if given["recovery.path"] and "://" not in given["recovery.path"]:
-        given["recovery.path"] = Path(given["recovery.path"]).absolute().as_uri()
+        given["recovery.path"] = f"file://{Path(given['recovery.path']).absolute()}"
     if given["recovery.claimMode"]:
         given["recovery.claimMode"] = "CLAIM"
     return {setting: value for setting, value in given.items() if value}

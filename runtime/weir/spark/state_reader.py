@@ -101,7 +101,7 @@ def find_state(path: str, operator: str, state: str) -> KeyedDescription:
 
 
 def as_url(path: str) -> str:
-    return path if "://" in path else Path(path).absolute().as_uri()
+    return path if "://" in path else f"file://{Path(path).absolute()}"
 
 
 def _only(manifest: Manifest, operator: str) -> Manifest:
