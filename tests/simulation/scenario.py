@@ -163,10 +163,6 @@ class Scenario:
     bottleneck: str
     """An operator, or nothing, whose turns take much longer: queues before it are full."""
     bottleneck_cost: int
-    finds_late: bool
-    """Half of the splits are found only while the job runs."""
-    health_ms: int
-    """A running job without a completed checkpoint for this long is restarted; zero: never."""
 
     def topology(self, *, salt: int = 0) -> Topology:
         """The graph, at the widths of this deployment (another salt, other widths)."""
@@ -199,7 +195,7 @@ def draw(seed: int) -> Scenario:
     downstream = [name for name, role in shape.roles if role != "source"]
     bottleneck = rng.choice(downstream) if rng.random() < 0.4 else ""
     policy = draw_policy(rng, 2 * slowest + 20 if bottleneck else slowest)
-    scenario = Scenario(
+    return Scenario(
         seed=seed,
         shape=shape,
         widths=draw_widths(rng, shape),
@@ -219,31 +215,7 @@ def draw(seed: int) -> Scenario:
         turn_cost=rng.choice((1, 1, 1, 2, 4)),
         bottleneck=bottleneck,
         bottleneck_cost=rng.randint(6, 16),
-        finds_late=rng.random() < 0.3,
-        health_ms=draw_health(rng, policy),
     )
-    return crowded(scenario) if rng.random() < 0.15 else scenario
-
-
-def crowded(scenario: Scenario) -> Scenario:
-    """Several increments under way at once, whole ones among them, and one kept: bases go soon."""
-    policy = replace(
-        scenario.policy,
-        max_concurrent=3,
-        min_pause_ms=0,
-        unaligned=False,
-        aligned_timeout_ms=0,
-        incremental=True,
-        retained=1,
-    )
-    return replace(scenario, policy=policy, chances=replace(scenario.chances, request=0.2))
-
-
-def draw_health(rng: random.Random, policy: Policy) -> int:
-    """Longer than any checkpoint may take, or the job would never come to rest."""
-    if not policy.is_periodic or rng.random() < 0.6:
-        return 0
-    return policy.timeout_ms + 3 * policy.period_ms + rng.randint(100, 400)
 
 
 def draw_widths(rng: random.Random, shape: Shape) -> tuple[tuple[str, int], ...]:
