@@ -17,6 +17,7 @@ from weir.cli.talking import plainly, say, talk
 from weir.rest import endpoints
 from weir.storage.comparing import differences
 from weir.storage.inspecting import operators_of, states_of
+from weir.storage.objects import as_url
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -253,13 +254,6 @@ def _fail_for(problems: tuple[str, ...]) -> None:
         say(f"Damaged: {problem}", style="red")
     if problems:
         raise typer.Exit(1)
-
-
-def as_url(place: str) -> str:
-    """A path of this machine may be written as one."""
-    if not place or "://" in place:
-        return place
-    return f"file://{Path(place).absolute()}"
 
 
 def _below(directory: str) -> dict[str, object]:

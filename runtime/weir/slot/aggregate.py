@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from weir.core.ids import CheckpointId, EdgeId, Millis
+from weir.core.ids import CheckpointId, EdgeId
 from weir.core.key_groups import range_of
 from weir.dataflow.physical import AggregateHead
 from weir.errors import JobRejected
 from weir.ports.operators import Batch, Captured, Heritage, KeyedPiece, Place
+from weir.slot.relay import Stateless
 from weir.state.changes import ChangedSlots
 from weir.state.files import read_keyed, write_keyed
 from weir.state.history import History, Past
@@ -26,7 +27,7 @@ STATE_NAME = "aggregates"
 _ROWS_PER_OUTPUT = 1 << 16
 
 
-class AggregateOperator:
+class AggregateOperator(Stateless):
     """Keeps running aggregates of each key and emits the keys that changed."""
 
     def __init__(self, head: AggregateHead, place: Place) -> None:
@@ -43,18 +44,6 @@ class AggregateOperator:
         if self._history is not None:
             self._history.changed(slots, self._table.size)
         return ()
-
-    def advance(self, watermark: Millis) -> None:
-        """Aggregates without windows know no event time."""
-
-    def is_due(self) -> bool:
-        return False
-
-    def fire(self) -> Iterable[Batch]:
-        return ()
-
-    def next_timer(self) -> Millis | None:
-        return None
 
     def flush(self) -> Iterable[Batch]:
         return self._batches(self._changed.drain())
@@ -89,9 +78,6 @@ class AggregateOperator:
     def completed(self, checkpoint: CheckpointId) -> None:
         if self._history is not None:
             self._history.completed(checkpoint)
-
-    def close(self) -> None:
-        """The table goes with the operator."""
 
     def _batches(self, slots: Slots) -> Iterator[Batch]:
         for begin in range(0, len(slots), _ROWS_PER_OUTPUT):

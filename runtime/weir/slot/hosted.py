@@ -36,6 +36,7 @@ from weir.core.task import (
     Transmit,
 )
 from weir.core.turns import Process
+from weir.exchange import Run
 from weir.exchange.routing import Router
 from weir.ports.operators import Batch, Operator
 from weir.slot.event_time import FOREVER, EventTime
@@ -43,9 +44,6 @@ from weir.slot.pace import TURN_SECONDS, Pace
 from weir.slot.pipeline import Pipeline
 from weir.slot.reading import SourceOperator
 from weir.slot.uploads import Uploads, bare_snapshot
-
-Run = tuple[int, int]
-"""(epoch, attempt): one try at running a subtask."""
 
 SMALL_ROWS = 1 << 16
 """Batches that together stay below this are merged before they are processed."""

@@ -21,11 +21,12 @@ from weir.core.snapshots import StateFile
 from weir.core.task import Task
 from weir.core.topology import Topology
 from weir.dataflow.physical import JobGraph
+from weir.exchange import Run
 from weir.exchange.routing import Router
 from weir.ports.operators import Batch, Heritage, Operator, Place
 from weir.slot.event_time import EventTime
 from weir.slot.heads import operator_for
-from weir.slot.hosted import Home, Hosted, Run
+from weir.slot.hosted import Home, Hosted
 from weir.slot.in_flight import read_in_flight
 from weir.slot.keeping import StateFiles
 from weir.slot.pipeline import Pipeline

@@ -21,10 +21,10 @@ from weir.core.lifecycle import SubtaskRunning
 from weir.core.reasons import Reason
 from weir.core.task import Order, Task
 from weir.core.turns import Advance, Mail, Poll, Process, Reach, Rest, Turn, Turns
-from weir.exchange import Arrived, Broken, Credited, Exchange
+from weir.exchange import Arrived, Broken, Credited, Exchange, Run
 from weir.ports.failures import UserCodeFailed
 from weir.ports.operators import Clock
-from weir.slot.hosted import Hosted, Run
+from weir.slot.hosted import Hosted
 from weir.slot.launching import Launcher, Prepared
 from weir.slot.post import Post
 from weir.slot.reading import SourceOperator

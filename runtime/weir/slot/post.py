@@ -9,10 +9,9 @@ from collections import defaultdict, deque
 
 from weir.core.ids import ChannelId, SlotId, SubtaskId
 from weir.core.topology import Topology
-from weir.exchange import Arrived, Broken, Credited, Exchange
+from weir.exchange import Arrived, Broken, Credited, Exchange, Run
 from weir.wire.control import HostSubtasks
 
-Run = tuple[int, int]
 News = Arrived | Credited | Broken
 
 

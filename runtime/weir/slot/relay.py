@@ -7,7 +7,7 @@ from weir.ports.operators import Batch, Captured, Heritage
 
 
 class Stateless:
-    """What an operator does that has neither state nor timers."""
+    """What an operator does that has neither state nor timers; one with state adds to it."""
 
     def process(self, edge: EdgeId, batch: Batch) -> Iterable[Batch]:
         """Pass the rows on."""

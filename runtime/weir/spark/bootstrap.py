@@ -39,12 +39,12 @@ from weir.core.snapshots import (
 from weir.errors import JobRejected
 from weir.ports.operators import Batch
 from weir.slot.aggregate import STATE_NAME as AGGREGATES
-from weir.spark.state_reader import as_url
 from weir.state.files import write_keyed
 from weir.state.pieces import KIND
 from weir.state.values import ValueState
 from weir.storage import manifests, state_files
 from weir.storage.by_scheme import StoreByScheme
+from weir.storage.objects import as_url
 from weir.wire.keys import check_key_type, key_groups
 
 PART = "__weir_part"

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from weir.errors import JobRejected
+from weir.storage.objects import as_url
 
 OWN_CORES = 2
 """Cores beside the slots for Spark's own jobs: slots hold theirs for good."""
@@ -52,8 +53,7 @@ def spark_settings(slots: int, source: Path, given: Mapping[str, str]) -> dict[s
 def from_environment(variables: Mapping[str, str]) -> dict[str, str]:
     """What the command line says; it wins over what the script says."""
     given = {setting: variables.get(name, "") for name, setting in FROM_ENVIRONMENT.items()}
-    if given["recovery.path"] and "://" not in given["recovery.path"]:
-        given["recovery.path"] = f"file://{Path(given['recovery.path']).absolute()}"
+    given["recovery.path"] = as_url(given["recovery.path"])
     if given["recovery.claimMode"]:
         given["recovery.claimMode"] = "CLAIM"
     return {setting: value for setting, value in given.items() if value}

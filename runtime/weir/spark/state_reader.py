@@ -15,7 +15,6 @@ is a partition, and its files are verified before a row of them is shown.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -30,6 +29,7 @@ from weir.state.looking import header_of, rows_of
 from weir.storage import inspecting, state_files
 from weir.storage.by_scheme import StoreByScheme
 from weir.storage.inspecting import KeyedDescription, Opening
+from weir.storage.objects import as_url
 
 FORMAT = "weir-state"
 OPTIONS = ("path", "operator", "state")
@@ -98,10 +98,6 @@ def find_state(path: str, operator: str, state: str) -> KeyedDescription:
         f"{manifest.location}: which state is meant? Set the options operator and state;"
         f" there are {names}."
     )
-
-
-def as_url(path: str) -> str:
-    return path if "://" in path else f"file://{Path(path).absolute()}"
 
 
 def _only(manifest: Manifest, operator: str) -> Manifest:

@@ -5,6 +5,7 @@ be exclusive, because a job's safety from a second driver rests on it (spec C17)
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from weir.errors import JobRejected
 from weir.storage.contract import Data, InDoubt, NotFound, NotStored, ObjectStore
@@ -14,9 +15,16 @@ from weir.storage.memory import MemoryStore
 from weir.storage.s3 import SCHEMES as S3
 from weir.storage.s3 import S3Store
 
-__all__ = ["Data", "InDoubt", "NotFound", "NotStored", "ObjectStore", "store_for"]
+__all__ = ["Data", "InDoubt", "NotFound", "NotStored", "ObjectStore", "as_url", "store_for"]
 
 MEMORY = "memory://"
+
+
+def as_url(place: str) -> str:
+    """A path of this machine may be written as one; whatever is empty or a URL stays as it is."""
+    if not place or "://" in place:
+        return place
+    return f"{FILE}{Path(place).absolute()}"
 
 
 def store_for(url: str, options: Mapping[str, object] | None = None) -> ObjectStore:
