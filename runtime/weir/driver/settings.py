@@ -6,6 +6,7 @@ from weir.api.checkpointing import CheckpointingMode
 from weir.api.config import JobConfig
 from weir.api.recovery import ClaimMode
 from weir.api.restart import RestartConfig, RestartType
+from weir.core.coordinator.aborting import manifest_path
 from weir.core.ids import NO_CHECKPOINT, CheckpointId
 from weir.core.policy import Mode, Policy, Retention
 from weir.core.recovery import Wish
@@ -19,8 +20,6 @@ from weir.core.restarts import (
 )
 
 T = TypeVar("T")
-
-MANIFEST = "_metadata"
 
 
 def policy_of(config: JobConfig, *, managed: bool = False) -> Policy:
@@ -87,6 +86,6 @@ def wish_of(config: JobConfig, deployment: str) -> Wish:
 
 def _manifest_at(path: str) -> str:
     """A checkpoint or savepoint is named by its directory; its manifest is what is read."""
-    if not path or path.endswith(f"/{MANIFEST}"):
+    if not path or path.endswith(manifest_path("")):
         return path
-    return f"{path.rstrip('/')}/{MANIFEST}"
+    return manifest_path(path.rstrip("/"))
