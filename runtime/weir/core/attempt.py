@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import assert_never
 
-from weir.core.ids import AttemptId, Millis, SlotId, SubtaskId
+from weir.core.ids import AttemptId, CheckpointId, Millis, SlotId, SubtaskId
 from weir.core.lifecycle import JobStatus, SubtaskFinished, SubtaskRunning, TimePassed
 from weir.core.phases import (
     BackingOff,
@@ -26,7 +26,7 @@ from weir.core.phases import (
     Stopping,
     WaitingForSlots,
 )
-from weir.core.placement import TooFew
+from weir.core.placement import Berth, TooFew
 from weir.core.restarts import NO_FAILURES, GiveUp, History, Restart, Strategy, restart
 from weir.core.roster import Execution, Roster, Stage, empty_roster
 from weir.core.topology import Topology
@@ -52,6 +52,10 @@ class SlotRegistered:
 
     slot: SlotId
     executor: str
+    disk: str = ""
+    """Where it keeps local copies of state; empty: nowhere."""
+    copies: tuple[tuple[int, CheckpointId], ...] = ()
+    """The indexes whose copies lie there, and the newest checkpoint that they are good for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,8 +237,9 @@ def status_of(state: Attempt) -> ReportStatus:
 
 def _decide(state: Attempt, event: AttemptEvent) -> Step:
     match event:
-        case SlotRegistered(slot=slot, executor=executor):
-            return _look_again(replace(state, roster=state.roster.register(slot, executor)))
+        case SlotRegistered(slot=slot, executor=executor, disk=disk, copies=copies):
+            roster = state.roster.register(slot, Berth(executor, disk), copies)
+            return _look_again(replace(state, roster=roster))
         case SlotLost():
             return _on_slot_lost(state, event)
         case _ if isinstance(state.phase, Ended):
@@ -370,7 +375,7 @@ def _on_slot_lost(state: Attempt, event: SlotLost) -> Step:
     roster = state.roster
     if event.slot not in roster.slots:
         return state, ()
-    why = f"slot {event.slot} on {roster.slots[event.slot]} was lost"
+    why = f"slot {event.slot} on {roster.slots[event.slot].executor} was lost"
     failure = Failure(roster.hosted_by(event.slot), why, event.draw)
     return _fail(replace(state, roster=roster.strike(event.slot)), failure)
 

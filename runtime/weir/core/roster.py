@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from weir.core.ids import AttemptId, SlotId, SubtaskId
-from weir.core.placement import Seats, Slots, TooFew, assign
+from weir.core.ids import AttemptId, CheckpointId, SlotId, SubtaskId
+from weir.core.placement import Berth, Copies, CopiesByIndex, Seats, Slots, TooFew, assign
 from weir.core.topology import Topology
 
 
@@ -45,6 +45,8 @@ class Roster:
     """The registered ones."""
     seats: Seats
     """The last placement of every index, hence of every subtask; lost slots included."""
+    copies: CopiesByIndex
+    """What slots found on their disks when they came."""
 
     def stage(self, subtask: SubtaskId) -> Stage:
         return self.executions[subtask].stage
@@ -101,7 +103,8 @@ class Roster:
 
     def seat(self, subtasks: Iterable[SubtaskId]) -> "Roster | TooFew":
         """Give each of these a registered slot, if there are enough."""
-        seats = assign(self.seats, self.slots, {subtask.index for subtask in subtasks})
+        indexes = {subtask.index for subtask in subtasks}
+        seats = assign(self.seats, self.slots, indexes, self.copies)
         return seats if isinstance(seats, TooFew) else replace(self, seats=seats)
 
     def move(self, subtasks: Iterable[SubtaskId], execution: Execution) -> "Roster":
@@ -113,8 +116,15 @@ class Roster:
         }
         return replace(self, executions={**self.executions, **down})
 
-    def register(self, slot: SlotId, executor: str) -> "Roster":
-        return replace(self, slots={**self.slots, slot: executor})
+    def register(
+        self, slot: SlotId, berth: Berth, copies: Iterable[tuple[int, CheckpointId]] = ()
+    ) -> "Roster":
+        """A slot is there, and so are the copies on its disk; the newest of an index count."""
+        found = dict(self.copies)
+        for index, checkpoint in copies:
+            if index not in found or found[index].checkpoint < checkpoint:
+                found[index] = Copies(berth.disk, checkpoint)
+        return replace(self, slots={**self.slots, slot: berth}, copies=found)
 
     def strike(self, slot: SlotId) -> "Roster":
         """The slot is not to be used again; its seat is remembered."""
@@ -126,4 +136,6 @@ NOT_BEGUN = Execution(AttemptId(0), Stage.DOWN)
 
 
 def empty_roster(topology: Topology) -> Roster:
-    return Roster(topology, dict.fromkeys(topology.subtasks, NOT_BEGUN), slots={}, seats={})
+    return Roster(
+        topology, dict.fromkeys(topology.subtasks, NOT_BEGUN), slots={}, seats={}, copies={}
+    )

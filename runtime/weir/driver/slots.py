@@ -131,7 +131,7 @@ class Slots:
         slot = first.slot
         with self._lock:
             self._known[slot] = KnownSlot(first, link)
-        self._tell(SlotRegistered(slot, first.executor))
+        self._tell(SlotRegistered(slot, first.executor, first.disk, first.copies))
         try:
             while True:
                 self._hear(slot, link.receive())

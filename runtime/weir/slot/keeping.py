@@ -4,18 +4,19 @@ With checkpoints in the driver's memory there is no storage that both could reac
 travels inside the manifest, and one that is too large for that is refused (spec S7).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
 from weir.api.storage_url import is_memory
+from weir.core.ids import CheckpointId
 from weir.core.snapshots import StateFile
 from weir.errors import JobRejected
 from weir.storage import state_files
 from weir.storage.by_scheme import StoreByScheme
-from weir.storage.local_copies import LocalCopies
+from weir.storage.local_copies import LocalCopies, Owner
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +47,18 @@ class StateFiles:
     def is_incremental(self) -> bool:
         return self._keeping.is_incremental
 
-    def put(self, path: str, content: pa.Buffer, *, shared: bool = False) -> StateFile:
+    def put(
+        self, path: str, content: pa.Buffer, *, owner: Owner | None = None, shared: bool = False
+    ) -> StateFile:
+        """The piece's handle; a piece that somebody owns gets a copy beside it."""
         if self._in_memory:
             return self._put_in_manifest(path, content)
         small = state_files.small(content, self._keeping.inline_threshold)
         if small is not None:
             return small
         file = state_files.put(self._store, path, content, shared=shared)
-        if self._copies is not None:
-            self._copies.keep(path, content)
+        if self._copies is not None and owner is not None:
+            self._copies.keep(owner, path, content)
         return file
 
     def _put_in_manifest(self, path: str, content: pa.Buffer) -> StateFile:
@@ -75,9 +79,18 @@ class StateFiles:
     def delete(self, paths: Sequence[str]) -> None:
         if paths and not self._in_memory:
             self._store.delete(paths)
-            self.forget_copies(paths)
+            if self._copies is not None:
+                self._copies.forget(paths)
 
-    def forget_copies(self, paths: Iterable[str]) -> None:
-        """Nobody will restore from these any more."""
+    def completed(self, owner: Owner, still: Collection[str]) -> None:
+        """Of the owner's copies, nobody will restore from others than these any more."""
         if self._copies is not None:
-            self._copies.forget(paths)
+            self._copies.completed(owner, still)
+
+    def disk(self) -> str:
+        """The name of the disk that copies are kept on; empty where none are."""
+        return self._copies.disk() if self._copies is not None else ""
+
+    def held(self) -> tuple[tuple[int, CheckpointId], ...]:
+        """The indexes with copies on this machine, and the checkpoints that they are good for."""
+        return self._copies.held() if self._copies is not None else ()

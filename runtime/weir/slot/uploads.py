@@ -31,6 +31,7 @@ from weir.slot.in_flight import write_in_flight
 from weir.slot.keeping import StateFiles
 from weir.slot.layers import Layers
 from weir.state.files import write_list
+from weir.storage.local_copies import Owner
 
 log = logging.getLogger("weir.slot")
 
@@ -124,9 +125,11 @@ class Uploads:
         self.layers.heard_completed(checkpoint)
         if checkpoint not in self._referred:
             return
-        older = [c for c in self._referred if c < checkpoint]
-        stale = frozenset().union(*(self._referred.pop(c) for c in older))
-        self._files.forget_copies(sorted(stale.difference(*self._referred.values())))
+        for older in [c for c in list(self._referred) if c < checkpoint]:
+            del self._referred[older]
+        still = frozenset[str]().union(*list(self._referred.values()))
+        owner = Owner(self._subtask, checkpoint)
+        self._executor.submit(self._files.completed, owner, still)
 
     def timings(self, checkpoint: CheckpointId) -> Timings:
         upload = self._uploads.get(checkpoint)
@@ -211,7 +214,8 @@ class Uploads:
         path = f"{place or upload.barrier.location}/{name}"
         upload.own.append(path)
         upload.written_bytes += content.size
-        return self._files.put(path, content, shared=bool(place))
+        owner = Owner(self._subtask, upload.barrier.checkpoint)
+        return self._files.put(path, content, owner=owner, shared=bool(place))
 
     def _done(self, upload: Upload) -> None:
         upload.async_ms = int((time.monotonic() - upload.began) * 1000)

@@ -3,21 +3,48 @@
 A copy is only ever a shortcut: it is believed when its length and checksum are those of the file it
 stands for, and whatever is wrong with it, or with the disk, the file itself is read instead (spec
 S13). So nothing here raises. Whether the disk survives what the job may suffer is not known here.
+
+Every subtask has a directory of its own copies, and a mark in it says which completed checkpoint
+they are good for. A process that dies leaves copies that nobody knows of; the next owner clears
+them away, and a directory without an owner goes once many checkpoints have completed without it.
 """
 
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Collection
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from shutil import rmtree
 from uuid import uuid4
 
 import pyarrow as pa
 import xxhash
 
+from weir.core.ids import NO_CHECKPOINT, CheckpointId, SubtaskId
 from weir.core.snapshots import StateFile
 
 log = logging.getLogger("weir.storage")
+
+DISK = "disk"
+"""The file that gives a disk its name."""
+MARK = "-complete"
+STRANGE_AFTER = 20
+"""So many checkpoints without a word from its subtask, and a directory has no owner."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose copy it is, and of which checkpoint."""
+
+    subtask: SubtaskId
+    checkpoint: CheckpointId
+
+    @property
+    def name(self) -> str:
+        """A directory's name; an operator's id may hold anything."""
+        operator = xxhash.xxh3_64_hexdigest(self.subtask.operator.encode())
+        return f"{operator}.{self.subtask.index}"
 
 
 class LocalCopies:
@@ -26,13 +53,13 @@ class LocalCopies:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    def keep(self, path: str, content: pa.Buffer) -> None:
-        place = self._place(path)
-        unfinished = place.with_name(f".{uuid4().hex}")
+    def keep(self, owner: Owner, path: str, content: pa.Buffer) -> None:
+        directory = self._directory / owner.name
+        unfinished = directory / f".{owner.checkpoint}-{uuid4().hex}"
         try:
-            self._directory.mkdir(parents=True, exist_ok=True)
+            directory.mkdir(parents=True, exist_ok=True)
             unfinished.write_bytes(content)
-            unfinished.replace(place)
+            unfinished.replace(directory / f"{owner.checkpoint}-{_hash(path)}")
         except OSError as problem:
             log.warning("No local copy of %s: %s", path, problem)
             with suppress(OSError):
@@ -40,22 +67,83 @@ class LocalCopies:
 
     def find(self, file: StateFile) -> pa.Buffer | None:
         """The copy, mapped into memory; None if there is none that can be believed."""
-        try:
-            with pa.memory_map(os.fspath(self._place(file.path))) as mapped:
-                content = mapped.read_buffer()
-        except OSError:
-            return None
-        if content.size == file.bytes and xxhash.xxh3_64_hexdigest(content) == file.checksum:
-            return content
-        log.warning("The local copy of %s is damaged; reading the file itself.", file.path)
+        for place in self._places(file.path):
+            content = _mapped(place)
+            if content is None:
+                continue
+            if content.size == file.bytes and xxhash.xxh3_64_hexdigest(content) == file.checksum:
+                return content
+            log.warning("The local copy of %s is damaged; reading the file itself.", file.path)
         return None
 
-    def forget(self, paths: Iterable[str]) -> None:
+    def forget(self, paths: Collection[str]) -> None:
         for path in paths:
             try:
-                self._place(path).unlink(missing_ok=True)
+                for place in self._places(path):
+                    place.unlink(missing_ok=True)
             except OSError as problem:
                 log.warning("The local copy of %s stays: %s", path, problem)
 
-    def _place(self, path: str) -> Path:
-        return self._directory / xxhash.xxh3_128_hexdigest(path.encode())
+    def _places(self, path: str) -> list[Path]:
+        """A subtask may restore what another had written, so every owner's copies count."""
+        return sorted(self._directory.glob(f"*.*/[0-9]*-{_hash(path)}"))
+
+    def completed(self, owner: Owner, still: Collection[str]) -> None:
+        """The owner's copies are good for this checkpoint; older ones are so only if named here."""
+        directory = self._directory / owner.name
+        if not directory.is_dir():
+            return
+        names = {_hash(path) for path in still}
+        try:
+            (directory / f"{owner.checkpoint}{MARK}").touch()
+            for place in directory.iterdir():
+                checkpoint, _, name = place.name.lstrip(".").partition("-")
+                if int(checkpoint) < owner.checkpoint and name not in names:
+                    place.unlink(missing_ok=True)
+            self._clear_strangers(owner.checkpoint)
+        except OSError as problem:
+            log.warning("Local copies of %s stay: %s", owner.subtask, problem)
+
+    def _clear_strangers(self, completed: CheckpointId) -> None:
+        for directory in self._directory.glob("*.*/"):
+            signs = [int(place.name.partition("-")[0]) for place in directory.glob("[0-9]*-*")]
+            if signs and max(signs) + STRANGE_AFTER < completed:
+                rmtree(directory, ignore_errors=True)
+
+    def held(self) -> tuple[tuple[int, CheckpointId], ...]:
+        """The indexes that have copies here, each with the newest checkpoint they are good for."""
+        newest: dict[int, CheckpointId] = {}
+        with suppress(OSError):
+            for mark in self._directory.glob(f"*.*/*{MARK}"):
+                index = int(mark.parent.name.rpartition(".")[2])
+                checkpoint = CheckpointId(int(mark.name.removesuffix(MARK)))
+                newest[index] = max(checkpoint, newest.get(index, NO_CHECKPOINT))
+        return tuple(sorted(newest.items()))
+
+    def disk(self) -> str:
+        """The disk's own name: two machines may call theirs the same, and two slots share one."""
+        place = self._directory / DISK
+        unfinished = self._directory / f".{uuid4().hex}"
+        try:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            unfinished.write_text(uuid4().hex)
+            with suppress(FileExistsError):
+                place.hardlink_to(unfinished)
+            unfinished.unlink()
+            return place.read_text()
+        except OSError as problem:
+            log.warning("No local copies on %s: %s", self._directory, problem)
+            return ""
+
+
+def _mapped(place: Path) -> pa.Buffer | None:
+    """What the file holds; None if it cannot be read, or was forgotten a moment ago."""
+    try:
+        with pa.memory_map(os.fspath(place)) as mapped:
+            return mapped.read_buffer()
+    except OSError:
+        return None
+
+
+def _hash(path: str) -> str:
+    return xxhash.xxh3_128_hexdigest(path.encode())

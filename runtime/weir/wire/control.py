@@ -25,6 +25,10 @@ class Registered:
     host: str
     port: int
     pid: int
+    disk: str = ""
+    """Where it keeps local copies of state; empty: nowhere."""
+    copies: tuple[tuple[int, CheckpointId], ...] = ()
+    """The indexes whose copies lie there, and the newest checkpoint that they are good for."""
 
 
 @dataclass(frozen=True, slots=True)

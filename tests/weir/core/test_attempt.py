@@ -29,6 +29,7 @@ from weir.core.attempt import (
     ReportStatus,
     ResetSubtasks,
     RestorePointReady,
+    SlotRegistered,
 )
 from weir.core.lifecycle import JobStatus
 
@@ -74,6 +75,34 @@ def test_a_slot_hosts_one_subtask_of_each_operator():
 
     placements = ((READ_0, "a"), (READ_1, "b"), (SUM_0, "a"), (SUM_1, "b"))
     assert job.restored() == [Deploy(1, placements)]
+
+
+def test_a_new_drivers_slots_take_the_indexes_whose_newest_copies_they_have():
+    """S13: a disk that an index has left holds copies of it too, of an older checkpoint."""
+    job = Job()
+    job.tell(
+        SlotRegistered("a", "e1", "d1", ((0, 3), (1, 9))),
+        SlotRegistered("b", "e2", "d2", ((0, 9), (1, 3))),
+        JobStarted(),
+    )
+
+    deploy = only(Deploy, job.restored())
+
+    assert dict(deploy.placements) == {READ_0: "b", READ_1: "a", SUM_0: "b", SUM_1: "a"}
+
+
+def test_what_a_disk_held_before_this_driver_is_forgotten_once_the_index_runs_elsewhere():
+    """S13: the newest copies are beside the seat that the index had last."""
+    job = Job()
+    job.tell(SlotRegistered("a", "e1", "d1"), SlotRegistered("b", "e2", "d2"), JobStarted())
+    job.restored()
+    job.tell(SlotRegistered("c", "e3", "d3", ((0, 9),)), SlotRegistered("d", "e4", "d1"))
+    job.lost("a")
+    job.later()
+
+    deploy = only(Deploy, job.restored())
+
+    assert dict(deploy.placements)[READ_0] == "d"
 
 
 def test_a_job_runs_once_every_subtask_does():

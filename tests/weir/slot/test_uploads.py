@@ -17,6 +17,7 @@ from weir.slot.in_flight import read_in_flight
 from weir.slot.keeping import Keeping, StateFiles
 from weir.slot.uploads import MOST_UPLOADS, Uploads, bare_snapshot
 from weir.state.files import read_list
+from weir.storage.local_copies import Owner
 
 SUBTASK = SubtaskId(OperatorId("sum"), 0)
 RUN = (3, 2)
@@ -264,7 +265,7 @@ def test_a_local_copy_lives_as_long_as_a_snapshot_that_may_be_restored(tmp_path)
     bench.uploads = Uploads(SUBTASK, RUN, bench.files, bench.hand)
 
     def copies():
-        return len(list((tmp_path / "local").iterdir()))
+        return len(list((tmp_path / "local").glob("*/[0-9]*-*[!e]")))
 
     bench.start(1, keyed=(PIECE,))
     bench.uploads.heard_completed(CheckpointId(1))
@@ -280,10 +281,12 @@ def test_a_snapshot_is_read_from_its_local_copy_and_from_storage_without_one(tmp
     """S13: nobody notices the difference."""
     keeping = Keeping(f"file://{tmp_path}", 0, 0, local_directory=f"{tmp_path}/local")
     files = StateFiles(keeping)
-    file = files.put(f"file://{tmp_path}/chk-1/state", pa.py_buffer(CONTENT))
+    owner = Owner(SUBTASK, CheckpointId(1))
+    file = files.put(f"file://{tmp_path}/chk-1/state", pa.py_buffer(CONTENT), owner=owner)
     (tmp_path / "chk-1" / "state").unlink()
     assert files.fetch(file).to_pybytes() == CONTENT
 
     files.put(file.path, pa.py_buffer(CONTENT))
-    files.forget_copies([file.path])
+    files.completed(Owner(SUBTASK, CheckpointId(2)), ())
+    assert files.held() == ((SUBTASK.index, 2),)
     assert files.fetch(file).to_pybytes() == CONTENT
