@@ -6,6 +6,7 @@ test that names the line has to fail.
 """
 
 from simulation.sabotage import Bug
+from simulation.shell_bugs import SHELL_BUGS
 from simulation.slot_bugs import SLOT_BUGS
 
 _CORE = "weir.core"
@@ -49,6 +50,20 @@ _COORDINATOR_BUGS = (
         "        *held,\n",
         "        *held,\n"
         "        Trigger(_barrier(state, ticket), targets(state, ticket.plan.trigger)),\n",
+    ),
+    Bug(
+        "readers that wait are not served when splits are found",
+        ("R6", "C14"),
+        f"{_CORE}.enumerator",
+        "        for reader in self.waiting:\n",
+        "        for reader in ():\n",
+    ),
+    Bug(
+        "a checkpoint forgets how far discovery has come",
+        ("R6",),
+        f"{_CORE}.enumerator",
+        "return Pool(self.free, self.seen)",
+        'return Pool(self.free, "")',
     ),
     Bug(
         "only sources are ever triggered",
@@ -386,7 +401,7 @@ _COORDINATOR_BUGS = (
     ),
 )
 
-BUGS = (*_COORDINATOR_BUGS, *SLOT_BUGS)
+BUGS = (*_COORDINATOR_BUGS, *SLOT_BUGS, *SHELL_BUGS)
 
 
 def bug_named(name: str) -> Bug:

@@ -8,6 +8,7 @@ from collections import Counter
 from itertools import pairwise
 
 from simulation.world import World
+from weir.core import attempt as attempts
 from weir.core.coordinator import actions, events
 from weir.core.coordinator.completing import Fate, fate
 from weir.core.coordinator.state import Collecting, Coordinator, Pending
@@ -108,6 +109,8 @@ EXPECTED = (
     "borrowed on restore",
     "restored from a plain savepoint",
     "a split was held back",
+    "splits were found late",
+    "a stuck job was noticed",
     "ids were reserved",
     "log was truncated",
     *(f"entry: {name}" for name in ("created", "taken", "not created", "in doubt")),
@@ -240,12 +243,13 @@ def _watch_action(world: World, action: Action) -> None:
 
 
 def _watch_attempt(world: World, action: Action) -> None:
-    name = type(action).__name__
-    if name == "ReportStatus":
-        world.saw(f"status: {getattr(action, 'status').value}")  # noqa: B009 - a union narrows
-    elif name == "ReportRestart":
-        whole = bool(getattr(action, "whole_job"))  # noqa: B009 - a union narrows
-        world.saw("restart: whole job" if whole else "restart: region")
+    match action:
+        case attempts.ReportStatus(status=status):
+            world.saw(f"status: {status.value}")
+        case attempts.ReportRestart(whole_job=whole, why=why):
+            world.saw("restart: whole job" if whole else "restart: region")
+            if why.startswith("no checkpoint was completed"):
+                world.saw("a stuck job was noticed")
 
 
 def missing(seen: Counter[str]) -> list[str]:

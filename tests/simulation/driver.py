@@ -8,6 +8,7 @@ after every step. A paused driver handles nothing until it wakes, which is how z
 from collections.abc import Callable
 from typing import Protocol
 
+from simulation import discovery
 from simulation.coverage import watch_step
 from simulation.hosted import Surroundings
 from simulation.slot import Abort, Completed, Slot
@@ -17,7 +18,8 @@ from weir.core import coordinator as checkpoints
 from weir.core import recovery, takeover
 from weir.core.coordinator import actions, events
 from weir.core.coordinator.aborting import manifest_path
-from weir.core.enumerator import Pool, Splits
+from weir.core.enumerator import Splits
+from weir.core.health import Health
 from weir.core.ids import (
     AttemptId,
     CheckpointId,
@@ -26,7 +28,6 @@ from weir.core.ids import (
     OperatorId,
     RequestId,
     SlotId,
-    SplitId,
     SubtaskId,
 )
 from weir.core.invariants import violations
@@ -146,6 +147,7 @@ class Driver:
             state,
             self._splits(resolution),
             without_in_flight=False,
+            health=Health(self.sim.scenario.health_ms),
         )
         self._carry_out_all(commits)
         if isinstance(resolution, recovery.ReplayCommit):
@@ -156,23 +158,15 @@ class Driver:
         self.handle(attempts.JobStarted())
 
     def _splits(self, resolution: recovery.Resolution) -> dict[OperatorId, Splits]:
-        sources = self.topology.sources
-        pools = {
-            source: Splits(
-                tuple(
-                    SplitId(f"{k:03d}")
-                    for k in range(self.sim.scenario.splits)
-                    if k % len(sources) == number
-                )
-            )
-            for number, source in enumerate(sources)
-        }
-        if isinstance(resolution, recovery.RestoreFrom | recovery.ReplayCommit):
-            for operator, free in resolution.manifest.coordinators:
-                if operator in pools:
-                    assert isinstance(free, Pool)
-                    pools[operator] = Splits(free.free)
-        return pools
+        found = discovery.pools(self.sim.scenario, self.topology, resolution)
+        for operator, pool in found.items():
+            if not pool.is_final:
+                self.world.at(self.world.delay(20, 300), self._find, operator)
+        return found
+
+    def _find(self, operator: OperatorId) -> None:
+        self.world.saw("splits were found late")
+        self.handle(discovery.second_look(self.sim.scenario, self.topology, operator))
 
     # -- slots come and go
 

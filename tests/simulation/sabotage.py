@@ -1,4 +1,4 @@
-"""Plants one bug into the core of a fresh process, without a copy of the core anywhere.
+"""Plants one bug into a fresh process, without a copy of the sabotaged module anywhere.
 
 A planted bug is a replacement of one passage in one module's source, made while the module is being
 imported. The passage must occur exactly once, so a bug whose place has changed is reported instead
@@ -22,6 +22,8 @@ class Bug:
     module: str
     passage: str
     instead: str
+    proofs: tuple[str, ...] = ()
+    """The tests that must notice, where no schedule can: the simulator runs only the core."""
 
 
 class _Loader(importlib.machinery.SourceFileLoader):

@@ -36,6 +36,9 @@ _F, _H, _R, _S, _B, _G = (
     EdgeKind.GLOBAL,
 )
 
+WATCHED = 4
+"""One job in so many finds splits while it runs, and is restarted when it is stuck."""
+
 SHAPES = (
     Shape(
         "chain",
@@ -163,6 +166,10 @@ class Scenario:
     bottleneck: str
     """An operator, or nothing, whose turns take much longer: queues before it are full."""
     bottleneck_cost: int
+    finds_late: bool
+    """Half of the splits are found only while the job runs."""
+    health_ms: int
+    """A running job without a completed checkpoint for this long is restarted; zero: never."""
 
     def topology(self, *, salt: int = 0) -> Topology:
         """The graph, at the widths of this deployment (another salt, other widths)."""
@@ -195,6 +202,7 @@ def draw(seed: int) -> Scenario:
     downstream = [name for name, role in shape.roles if role != "source"]
     bottleneck = rng.choice(downstream) if rng.random() < 0.4 else ""
     policy = draw_policy(rng, 2 * slowest + 20 if bottleneck else slowest)
+    is_watched = seed // len(SHAPES) % WATCHED == 1
     return Scenario(
         seed=seed,
         shape=shape,
@@ -215,7 +223,16 @@ def draw(seed: int) -> Scenario:
         turn_cost=rng.choice((1, 1, 1, 2, 4)),
         bottleneck=bottleneck,
         bottleneck_cost=rng.randint(6, 16),
+        finds_late=is_watched,
+        health_ms=draw_health(rng, policy) if is_watched else 0,
     )
+
+
+def draw_health(rng: random.Random, policy: Policy) -> int:
+    """Longer than a checkpoint takes once all is calm, or the job would never come to rest."""
+    if not policy.is_periodic:
+        return 0
+    return policy.timeout_ms // 2 + 3 * policy.period_ms + rng.randint(100, 400)
 
 
 def draw_widths(rng: random.Random, shape: Shape) -> tuple[tuple[str, int], ...]:

@@ -2,6 +2,7 @@
 
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
 
 import pytest
 
@@ -121,13 +122,13 @@ def test_a_link_may_be_closed_twice(pair):
 def test_an_encrypted_link_carries_both_ways_at_once_and_can_be_cut(tmp_path):
     """X1: TLS is one setting, and changes nothing else."""
     tls = a_certificate(tmp_path, "job")
-    guests = []
+    guests = SimpleQueue()
     with ThreadPoolExecutor(2) as threads:
         listener = Listener("127.0.0.1", SECRET, Purpose.SLOT_CONTROL, tls)
-        listener.serve(lambda sock, _: guests.append(sock))
+        listener.serve(lambda sock, _: guests.put(sock))
         near = dial(listener.address, SECRET, Purpose.SLOT_CONTROL, tls, {"slot": "a"})
         listener.close()
-        near, far = linked(near, guests[0])
+        near, far = linked(near, guests.get(timeout=LONG_ENOUGH))
         received = [threads.submit(receive, link, 500) for link in (near, far)]
         for number in range(500):
             near.send(Abort(CheckpointId(number)))
