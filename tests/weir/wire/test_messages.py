@@ -127,8 +127,8 @@ def test_an_encrypted_link_carries_both_ways_at_once_and_can_be_cut(tmp_path):
         listener = Listener("127.0.0.1", SECRET, Purpose.SLOT_CONTROL, tls)
         listener.serve(lambda sock, _: guests.put(sock))
         near = dial(listener.address, SECRET, Purpose.SLOT_CONTROL, tls, {"slot": "a"})
-        listener.close()
         near, far = linked(near, guests.get(timeout=LONG_ENOUGH))
+        listener.close()
         received = [threads.submit(receive, link, 500) for link in (near, far)]
         for number in range(500):
             near.send(Abort(CheckpointId(number)))
