@@ -5,7 +5,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+
+from weir.core.ids import EdgeId, Millis, OperatorId, SubtaskId
+from weir.dataflow.physical import FunctionHead
+from weir.dataflow.reader import StreamReader
+from weir.ports.operators import Heritage, Place
+from weir.slot.function import FunctionOperator
+from written_streams import graph_of, session
 
 ROOT = Path(__file__).parent.parent
 PLACE = "/tmp/weir"  # noqa: S108 - where the example says it writes
@@ -29,7 +37,14 @@ def test_the_job_of_the_readme_runs_to_its_end(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "document", ["README.md", "runtime/ARCHITECTURE.md", "docs/guarantees.md", "docs/savepoints.md"]
+    "document",
+    [
+        "README.md",
+        "runtime/ARCHITECTURE.md",
+        "docs/guarantees.md",
+        "docs/savepoints.md",
+        "docs/state.md",
+    ],
 )
 def test_every_link_inside_the_project_leads_somewhere(document):
     """U3: a reader is never sent to a file that is gone."""
@@ -37,3 +52,66 @@ def test_every_link_inside_the_project_leads_somewhere(document):
     links = re.findall(r"\]\((?!https?://)([^)#]+)\)", page.read_text())
 
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+class Described:
+    """A session in which streams can be described."""
+
+    readStream = StreamReader(session())  # noqa: N815 - PySpark's name
+
+
+@pytest.fixture
+def described():
+    """What the examples of the page about state define."""
+    names = {"session": Described()}
+    exec("\n".join(examples("docs/state.md")), names)  # noqa: S102 - our own page
+    return names
+
+
+def opened(stream):
+    """The one function of a stream, as one of two subtasks runs it."""
+    (head,) = [s.head for s in graph_of(stream).stages if isinstance(s.head, FunctionHead)]
+    place = Place(SubtaskId(OperatorId("shown"), 1), 2, 128, 1, 1, lambda: Millis(0))
+    operator = FunctionOperator(head, place)
+    operator.restore(Heritage())
+    return head, operator
+
+
+def orders(*amounts):
+    return pa.record_batch({"user": ["ann"] * len(amounts), "amount": pa.array(amounts)})
+
+
+def shown(batches):
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+MAIN = EdgeId("orders")
+
+
+def test_the_rules_of_the_page_about_state_let_large_orders_through(described):
+    """D2 S1: broadcast state."""
+    head, operator = opened(described["above"])
+    operator.process(head.broadcast[0], pa.record_batch({"user": ["ann"], "most": [5]}))
+
+    made = shown(operator.process(MAIN, orders(4, 6)))
+
+    assert made == [{"user": "ann", "amount": 6, "most": 5}]
+
+
+def test_the_packs_of_the_page_about_state_wait_for_a_thousand_rows(described):
+    """D2 S1: list state."""
+    _, operator = opened(described["packed"])
+
+    made = [len(shown(operator.process(MAIN, orders(*range(n))))) for n in (600, 600, 3)]
+
+    assert made == [0, 1200, 0]
+    assert len(shown(operator.finish())) == 3
+
+
+def test_the_numbers_of_the_page_about_state_leave_room_for_the_other_subtask(described):
+    """D2 S1: union list state."""
+    _, operator = opened(described["numbered"])
+
+    made = shown(operator.process(MAIN, orders(7, 8)))
+
+    assert [row["number"] for row in made] == [1, 3]

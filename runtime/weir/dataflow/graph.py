@@ -7,19 +7,21 @@ the same ids in every run, because a checkpoint finds its state by them.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from weir.core.admission import Refused, judge
 from weir.core.ids import EdgeId, OperatorId
 from weir.core.key_groups import default_max_parallelism
+from weir.core.snapshots import Redistribution
 from weir.core.topology import Edge, EdgeKind, Operator, Topology
 from weir.dataflow.logical import (
     Apply,
     Exchange,
     Keyed,
     Node,
+    Process,
     Read,
     Union,
     Wishes,
@@ -28,6 +30,7 @@ from weir.dataflow.logical import (
 )
 from weir.dataflow.physical import (
     AggregateHead,
+    FunctionHead,
     Head,
     JobGraph,
     ProcessorHead,
@@ -76,6 +79,8 @@ class _Link:
     kind: EdgeKind | None = None
     keys: tuple[str, ...] = ()
     parallelism: int = 0
+    is_broadcast_input: bool = False
+    """It is the second input of a function, the one that may change broadcast state."""
 
 
 @dataclass(slots=True, eq=False)
@@ -108,6 +113,7 @@ class _Plan:
     def graph(self) -> JobGraph:
         edges: list[Edge] = []
         keys: dict[EdgeId, tuple[str, ...]] = {}
+        broadcast: dict[OperatorId, list[EdgeId]] = {}
         taken: Counter[str] = Counter()
         for draft in self.drafts:
             for link in draft.links:
@@ -118,9 +124,18 @@ class _Plan:
                 edges.append(Edge(edge, link.draft.id, draft.id, kind))
                 if kind is EdgeKind.HASH:
                     keys[edge] = link.keys
+                if link.is_broadcast_input:
+                    broadcast.setdefault(draft.id, []).append(edge)
         operators = tuple(self._operator(draft) for draft in self.drafts)
         stages = tuple(
-            Stage(d.id, d.head, tuple(d.steps), d.output, d.wishes.name) for d in self.drafts
+            Stage(
+                d.id,
+                _told_apart(d.head, broadcast.get(d.id, ())),
+                tuple(d.steps),
+                d.output,
+                d.wishes.name,
+            )
+            for d in self.drafts
         )
         return JobGraph(Topology(operators, tuple(edges)), stages, keys)
 
@@ -137,12 +152,12 @@ class _Plan:
             case _:
                 return [_Link(self._stage(node))]
 
-    def _stage(self, node: Read | Apply | Keyed) -> _Draft:
+    def _stage(self, node: Read | Apply | Keyed | Process) -> _Draft:
         if id(node) not in self._made:
             self._made[id(node)] = self._new_stage(node)
         return self._made[id(node)]
 
-    def _new_stage(self, node: Read | Apply | Keyed) -> _Draft:
+    def _new_stage(self, node: Read | Apply | Keyed | Process) -> _Draft:
         match node:
             case Read():
                 head = SourceHead(node.source, node.event_time, node.delay_ms)
@@ -153,6 +168,8 @@ class _Plan:
                     for link in self._links(node.input)
                 ]
                 return self._draft(node.head, node.wishes, links, node.schema)
+            case Process():
+                return self._function(node)
             case Apply():
                 return self._folded(node) or self._relay(node)
 
@@ -174,10 +191,20 @@ class _Plan:
     def _relay(self, node: Apply) -> _Draft:
         """A stage for the step alone, as wide as what comes before it if that is one stage."""
         links = self._links(node.input)
-        inherited = links[0].draft.parallelism if len(links) == 1 and not links[0].kind else 0
-        draft = self._draft(RelayHead(), node.wishes, links, node.schema, inherited)
+        draft = self._draft(RelayHead(), node.wishes, links, node.schema, _inherited(links))
         draft.steps.append(node.step)
         return draft
+
+    def _function(self, node: Process) -> _Draft:
+        """A stage for the function; what is broadcast to it says nothing about its width."""
+        links = self._links(node.input)
+        broadcast = [
+            _Link(link.draft, EdgeKind.BROADCAST, is_broadcast_input=True)
+            for below in node.broadcasts
+            for link in self._links(below)
+        ]
+        inherited = _inherited(links)
+        return self._draft(node.head, node.wishes, [*links, *broadcast], node.schema, inherited)
 
     def _draft(
         self, head: Head, wishes: Wishes, links: list[_Link], output: pa.Schema, inherited: int = 0
@@ -209,6 +236,7 @@ class _Plan:
             draft.parallelism,
             most or default_max_parallelism(draft.parallelism),
             is_sink=isinstance(draft.head, SinkHead),
+            has_union_state=_has_union_state(draft.head),
             is_coordinated=isinstance(draft.head, SourceHead),
         )
 
@@ -235,6 +263,21 @@ def _refuse_twins(nodes: Sequence[Node | WrittenStream]) -> None:
         )
 
 
+def _inherited(links: Sequence[_Link]) -> int:
+    """The width of what comes before, if that is one stage and rows need not move."""
+    return links[0].draft.parallelism if len(links) == 1 and not links[0].kind else 0
+
+
+def _told_apart(head: Head, broadcast: Sequence[EdgeId]) -> Head:
+    """A function is told which of its edges are its broadcast input."""
+    return replace(head, broadcast=tuple(broadcast)) if isinstance(head, FunctionHead) else head
+
+
+def _has_union_state(head: Head) -> bool:
+    states = head.states if isinstance(head, FunctionHead) else ()
+    return any(state.kind is Redistribution.UNION for state in states)
+
+
 def _natural(sender: _Draft, receiver: _Draft) -> EdgeKind:
     is_even = sender.parallelism == receiver.parallelism
     return EdgeKind.FORWARD if is_even else EdgeKind.REBALANCE
@@ -248,6 +291,8 @@ def _kind_of(head: Head) -> str:
             return "aggregate"
         case ProcessorHead():
             return "process"
+        case FunctionHead():
+            return "function"
         case RelayHead():
             return "relay"
         case SinkHead():

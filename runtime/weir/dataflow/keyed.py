@@ -50,6 +50,26 @@ def processor_head(
     return ProcessorHead(keys, processor, rows_as, rows, output)
 
 
+def check_initial_state(given: object) -> None:
+    """A grouped DataFrame is known by its methods, so PySpark need not be here."""
+    if given is not None and not (hasattr(given, "applyInPandas") and hasattr(given, "agg")):
+        raise JobRejected(
+            f"transformWithState: initialState is a {type(given).__name__}; give a DataFrame of"
+            ' Spark, grouped as the stream is: spark.read.table("t").groupBy("key")'
+        )
+
+
+def check_event_time_column(name: str, output: pa.Schema) -> None:
+    """Watermarks pass a processor as they are, so the column need only be there."""
+    if not name:
+        return
+    if name not in output.names or not kinds.is_timestamp(output.field(name).type):
+        raise JobRejected(
+            f"transformWithState: the output has no timestamp {name!r} to tell the event time by;"
+            f" choose one of its columns ({', '.join(output.names)})"
+        )
+
+
 def spelled(given: object, known: Sequence[str], what: str) -> str:
     """The canonical spelling of a mode, whatever the case it is written in."""
     for word in known:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from weir.core.topology import EdgeKind
-from weir.dataflow.physical import AggregateHead, ProcessorHead
+from weir.dataflow.physical import AggregateHead, FunctionHead, ProcessorHead
 from weir.dataflow.steps import Transform
 from weir.errors import JobRejected
 from weir.ports.sinks import Sink
@@ -65,6 +65,20 @@ class Keyed:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Process:
+    """A function with operator state, and the broadcast streams that it is connected to."""
+
+    input: "Node"
+    head: FunctionHead
+    broadcasts: tuple["Node", ...] = ()
+    wishes: Wishes = Wishes()
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.head.output
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Exchange:
     """How rows reach whatever comes next; not an operator."""
 
@@ -90,7 +104,7 @@ class Union:
         return self.inputs[0].schema
 
 
-Node = Read | Apply | Keyed | Exchange | Union
+Node = Read | Apply | Keyed | Process | Exchange | Union
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,14 +127,18 @@ def inputs_of(node: Node | WrittenStream) -> tuple[Node, ...]:
             return ()
         case Union(inputs):
             return inputs
+        case Process():
+            return (node.input, *node.broadcasts)
         case _:
             return (node.input,)
 
 
 def has_event_time(node: Node) -> bool:
-    """Whether a watermark reaches this node."""
+    """Whether a watermark reaches this node; where streams are connected, each must have one."""
     if isinstance(node, Read):
         return bool(node.event_time)
+    if isinstance(node, Process):
+        return all(has_event_time(below) for below in inputs_of(node))
     return any(has_event_time(below) for below in inputs_of(node))
 
 
@@ -145,8 +163,8 @@ def with_event_time(node: Node, column: str, delay_ms: int) -> Node:
             return replace(node, input=with_event_time(node.input, origin, delay_ms))
         case Apply():
             reason = f"{node.step.label} computes that column"
-        case Keyed():
-            reason = "an aggregation or a processor stands between it and the source"
+        case Keyed() | Process():
+            reason = "an aggregation, a processor or a function stands between it and the source"
         case Exchange():
             reason = "the rows have been redistributed since they left the source"
         case Union():

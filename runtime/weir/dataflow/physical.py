@@ -13,7 +13,9 @@ from typing import Protocol
 import pyarrow as pa
 
 from weir.core.ids import EdgeId, OperatorId
+from weir.core.snapshots import Redistribution
 from weir.core.topology import Topology
+from weir.dataflow.process import ProcessFunction
 from weir.ports.operators import Batch
 from weir.ports.sinks import Sink
 from weir.ports.sources import Source
@@ -88,6 +90,37 @@ class ProcessorHead:
     output: pa.Schema
     time_mode: str = "None"
     """PySpark's words: None, ProcessingTime, EventTime."""
+    initial_state: object = None
+    """What the user gave to begin with: a grouped DataFrame, which stays in the driver."""
+    initial: pa.Schema | None = None
+    """Of the rows that it has; None if a new job begins with nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateDeclaration:
+    """One operator state of a function."""
+
+    name: str
+    kind: Redistribution
+    keys: pa.Schema
+    """Of a broadcast state; without columns for lists."""
+    values: pa.Schema
+
+    @property
+    def columns(self) -> pa.Schema:
+        """Of a row that a snapshot holds."""
+        return pa.schema([*self.keys, *self.values])
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionHead:
+    """Runs the user's function, with the operator states that it declared."""
+
+    function: ProcessFunction
+    states: tuple[StateDeclaration, ...]
+    output: pa.Schema
+    broadcast: tuple[EdgeId, ...] = ()
+    """The edges of its broadcast input; none for a function with one input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +135,7 @@ class SinkHead:
     sink: Sink
 
 
-Head = SourceHead | AggregateHead | ProcessorHead | RelayHead | SinkHead
+Head = SourceHead | AggregateHead | ProcessorHead | FunctionHead | RelayHead | SinkHead
 
 
 @dataclass(frozen=True, slots=True)

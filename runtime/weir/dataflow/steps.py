@@ -14,14 +14,13 @@ import pyarrow as pa
 from polars.exceptions import PolarsError
 
 from weir.dataflow.expressions import Compiled, compiled, evaluate, predicate
+from weir.dataflow.results import MisfitResult, first_row, fitted
 from weir.ports.failures import UserCodeFailed
 from weir.ports.operators import Batch
 
 ArrowFunction = Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]]
 PandasFunction = Callable[[Iterator[Any]], Iterable[Any]]
 """From data frames to data frames; named so that pandas is imported only where it is used."""
-
-LONGEST_ROW = 200
 
 
 @runtime_checkable
@@ -124,7 +123,10 @@ class MapInArrow:
 
     def __call__(self, batch: Batch) -> Iterable[Batch]:
         made = _drained(self.label, batch, lambda rows: self.function(iter((rows,))))
-        checked = (_fitted(item, self.output, self.label, batch) for item in made)
+        try:
+            checked = [fitted(item, self.output) for item in made]
+        except MisfitResult as misfit:
+            raise _unfit(self.label, batch, str(misfit)) from misfit.__cause__
         return [item for item in checked if item.num_rows]
 
 
@@ -178,7 +180,7 @@ def _computed(label: str, expressions: list[Compiled], batch: Batch) -> list[pa.
     try:
         return evaluate(expressions, batch)
     except (PolarsError, pa.ArrowException) as error:
-        raise UserCodeFailed(label, _first_row(batch)) from error
+        raise UserCodeFailed(label, first_row(batch)) from error
 
 
 Call = Callable[[Batch], Iterable[object]]
@@ -188,7 +190,7 @@ def _drained(label: str, batch: Batch, call: Call) -> list[object]:
     try:
         return list(call(batch))
     except Exception as error:  # user code may raise anything
-        raise UserCodeFailed(label, _first_row(_culprit(batch, call))) from error
+        raise UserCodeFailed(label, first_row(_culprit(batch, call))) from error
 
 
 def _culprit(batch: Batch, call: Call) -> Batch:
@@ -214,28 +216,5 @@ def _fails(batch: Batch, call: Call) -> bool:
     return False
 
 
-def _fitted(made: object, declared: pa.Schema, label: str, batch: Batch) -> Batch:
-    """The user's batch with its columns in the declared order and types."""
-    if not isinstance(made, pa.RecordBatch):
-        raise _unfit(label, batch, f"it gave a {type(made).__name__}, not a pyarrow.RecordBatch")
-    if made.schema.equals(declared):
-        return made
-    if sorted(made.schema.names) != sorted(declared.names):
-        found, wanted = ", ".join(made.schema.names), ", ".join(declared.names)
-        raise _unfit(label, batch, f"its result has the columns {found}; declared are {wanted}")
-    try:
-        arrays = [made.column(field.name).cast(field.type) for field in declared]
-    except pa.ArrowException as error:
-        raise _unfit(label, batch, f"its result is not as declared: {error}") from error
-    return pa.RecordBatch.from_arrays(arrays, schema=declared)
-
-
 def _unfit(label: str, batch: Batch, reason: str) -> UserCodeFailed:
-    return UserCodeFailed(f"{label} ({reason})", _first_row(batch))
-
-
-def _first_row(batch: Batch) -> str:
-    if not batch.num_rows:
-        return "an empty batch"
-    text = str(batch.slice(0, 1).to_pylist()[0])
-    return text if len(text) <= LONGEST_ROW else text[: LONGEST_ROW - 1] + "…"
+    return UserCodeFailed(f"{label} ({reason})", first_row(batch))

@@ -2,7 +2,8 @@
 
 A stream is a value. Every method returns a new one and leaves this one as it was; nothing runs, no
 file is opened. What is wrong with a description is refused by the method that would make it so.
-What PySpark has no word for has Flink's: ``uid``, ``setParallelism``, ``rescale``, ``broadcast``.
+What PySpark has no word for has Flink's: ``uid``, ``setParallelism``, ``rescale``,
+``broadcast``, ``connect``, ``process``.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,12 +16,15 @@ from weir.api.duration import parse_duration
 from weir.api.refusal import Unfit
 from weir.core.topology import EdgeKind
 from weir.dataflow import functions
+from weir.dataflow.declaring import function_head
 from weir.dataflow.expressions import compiled, predicate
 from weir.dataflow.functions import AggregateColumn, Expression
 from weir.dataflow.keyed import (
     PROCESSOR_MODES,
     TIME_MODES,
     aggregate_head,
+    check_event_time_column,
+    check_initial_state,
     key_type_is_fit,
     processor_head,
     spelled,
@@ -30,12 +34,14 @@ from weir.dataflow.logical import (
     Exchange,
     Keyed,
     Node,
+    Process,
     Union,
     Wishes,
     has_event_time,
     with_event_time,
 )
 from weir.dataflow.physical import Aggregate, Function, ProcessorHead, RowsAs
+from weir.dataflow.process import BroadcastProcessFunction, ProcessFunction
 from weir.dataflow.spelling import did_you_mean
 from weir.dataflow.steps import (
     ArrowFunction,
@@ -143,6 +149,25 @@ class Stream:
     def mapInPandas(self, func: PandasFunction, schema: SchemaLike) -> "Stream":  # noqa: N802
         """Like ``mapInArrow``, with data frames."""
         return self._apply(MapInPandas(func, schema_of(schema)))
+
+    def process(self, func: ProcessFunction, schema: SchemaLike) -> "Stream":
+        """Batches through a function that keeps list or union list state in each subtask."""
+        head = function_head(func, schema_of(schema), is_connected=False)
+        return replace(self, node=Process(self.node, head))
+
+    def connect(self, other: "Stream") -> "Connected":
+        """Beside another stream that is broadcast: ``connect(rules.broadcast()).process(…)``."""
+        if _is_broadcast(self.node):
+            raise JobRejected(
+                "connect: the stream that is broadcast is the argument; "
+                "write stream.connect(rules.broadcast())"
+            )
+        if not _is_broadcast(other.node):
+            raise JobRejected(
+                "connect: the other stream is not broadcast, so no subtask would see all of it; "
+                "write connect(rules.broadcast()), with broadcast() as its last step"
+            )
+        return Connected(self, other)
 
     def withWatermark(self, eventTime: str, delayThreshold: str) -> "Stream":  # noqa: N802, N803
         """Tell the time by this column, and wait so long for late rows: ``("ts", "10 seconds")``.
@@ -283,6 +308,19 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Connected:
+    """Flink's ``BroadcastConnectedStream``: a stream, and one that every subtask gets all of."""
+
+    stream: Stream
+    broadcast: Stream
+
+    def process(self, func: BroadcastProcessFunction, schema: SchemaLike) -> Stream:
+        """Batches of both through a function that keeps broadcast state in each subtask."""
+        head = function_head(func, schema_of(schema), is_connected=True)
+        return replace(self.stream, node=Process(self.stream.node, head, (self.broadcast.node,)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Grouped:
     """PySpark's ``GroupedData``: rows by key, waiting to be made something of."""
 
@@ -328,28 +366,32 @@ class Grouped:
     def avg(self, *columns: str) -> Stream:
         return self.agg(*map(functions.avg, columns))
 
-    def transformWithState(  # noqa: N802
+    def transformWithState(  # noqa: N802, PLR0913, PLR0917
         self,
         statefulProcessor: object,  # noqa: N803
         outputStructType: SchemaLike,  # noqa: N803
         outputMode: str = "Update",  # noqa: N803
         timeMode: str = "None",  # noqa: N803
         initialState: object = None,  # noqa: N803
+        eventTimeColumnName: str = "",  # noqa: N803
     ) -> Stream:
         """Run a PySpark ``StatefulProcessor`` over the rows of each key."""
         processed = self._processed(statefulProcessor, outputStructType, RowsAs.ROWS)
+        check_event_time_column(eventTimeColumnName, processed.schema)
         return _in_modes(processed, outputMode, timeMode, initialState)
 
-    def transformWithStateInPandas(  # noqa: N802
+    def transformWithStateInPandas(  # noqa: N802, PLR0913, PLR0917
         self,
         statefulProcessor: object,  # noqa: N803
         outputStructType: SchemaLike,  # noqa: N803
         outputMode: str = "Update",  # noqa: N803
         timeMode: str = "None",  # noqa: N803
         initialState: object = None,  # noqa: N803
+        eventTimeColumnName: str = "",  # noqa: N803
     ) -> Stream:
         """Like ``transformWithState``, with data frames."""
         processed = self._processed(statefulProcessor, outputStructType, RowsAs.PANDAS)
+        check_event_time_column(eventTimeColumnName, processed.schema)
         return _in_modes(processed, outputMode, timeMode, initialState)
 
     def _processed(self, processor: object, output: SchemaLike, rows_as: RowsAs) -> Stream:
@@ -362,11 +404,7 @@ def _in_modes(processed: Stream, output_mode: str, time_mode: str, initial_state
     node = processed.node
     assert isinstance(node, Keyed), "a processor has just been put there"
     assert isinstance(node.head, ProcessorHead), "a processor has just been put there"
-    if initial_state is not None:
-        raise JobRejected(
-            "transformWithState: initialState is not supported yet; "
-            "start from a savepoint that was made from a DataFrame"
-        )
+    check_initial_state(initial_state)
     spelled(output_mode, PROCESSOR_MODES, "output mode")
     mode = spelled(time_mode, TIME_MODES, "time mode")
     if mode == "EventTime" and not has_event_time(node.input):
@@ -374,7 +412,8 @@ def _in_modes(processed: Stream, output_mode: str, time_mode: str, initial_state
             "transformWithState: time mode EventTime needs a watermark; "
             "call withWatermark right after load()"
         )
-    return replace(processed, node=replace(node, head=replace(node.head, time_mode=mode)))
+    head = replace(node.head, time_mode=mode, initial_state=initial_state)
+    return replace(processed, node=replace(node, head=head))
 
 
 def _named(expression: Expression, stream: Stream) -> tuple[str, str]:
@@ -382,6 +421,10 @@ def _named(expression: Expression, stream: Stream) -> tuple[str, str]:
     found = compiled(expression.sql, stream.schema)
     computed = found.name if found.name != expression.sql.strip() else expression.shown.strip()
     return expression.label or computed, expression.sql
+
+
+def _is_broadcast(node: Node) -> bool:
+    return isinstance(node, Exchange) and node.kind is EdgeKind.BROADCAST
 
 
 def _in_backticks(name: str) -> str:

@@ -7,7 +7,14 @@ here. The pickler is the caller's: the one that really carries the graph.
 import inspect
 from collections.abc import Callable, Iterator
 
-from weir.dataflow.physical import JobGraph, ProcessorHead, SinkHead, SourceHead, Stage
+from weir.dataflow.physical import (
+    FunctionHead,
+    JobGraph,
+    ProcessorHead,
+    SinkHead,
+    SourceHead,
+    Stage,
+)
 from weir.dataflow.steps import MapInArrow, MapInPandas
 from weir.errors import JobRejected
 
@@ -34,6 +41,8 @@ def _pieces(stage: Stage) -> Iterator[tuple[str, object]]:
             yield "its source", source
         case ProcessorHead(processor=processor):
             yield "its processor", processor
+        case FunctionHead(function=function):
+            yield "its function", function
         case SinkHead(sink):
             yield "its sink", sink
         case _:

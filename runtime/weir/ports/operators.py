@@ -55,7 +55,8 @@ class ListPiece:
 
     name: str
     redistribution: Redistribution
-    items: tuple[bytes, ...]
+    items: Sequence[bytes]
+    """May be encoded when they are looked at, which is once and beside the mailbox."""
 
 
 def nothing_to_release() -> None:

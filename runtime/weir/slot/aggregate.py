@@ -64,6 +64,7 @@ class AggregateOperator(Stateless):
         return Captured(keyed=(piece,), release=captured.release)
 
     def restore(self, heritage: Heritage) -> None:
+        is_as_it_was = True
         for groups, data in heritage.keyed:
             state = read_keyed(data, groups)
             if state.name != STATE_NAME:
@@ -72,7 +73,9 @@ class AggregateOperator(Stateless):
                     " aggregation a uid of its own, and allow that other state is not restored."
                 )
             self._table.load(state.table)
-        if self._history is not None:
+            is_as_it_was = is_as_it_was and state.table.schema.equals(self._table.schema)
+        # What is of other types now cannot be laid over the files of then.
+        if self._history is not None and is_as_it_was:
             self._history.restored(heritage.checkpoint)
 
     def completed(self, checkpoint: CheckpointId) -> None:

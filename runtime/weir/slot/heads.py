@@ -5,6 +5,7 @@ from typing import assert_never
 from weir.connectors.pyspark.processor import ProcessorOperator
 from weir.dataflow.physical import (
     AggregateHead,
+    FunctionHead,
     ProcessorHead,
     RelayHead,
     SinkHead,
@@ -13,6 +14,7 @@ from weir.dataflow.physical import (
 )
 from weir.ports.operators import Operator, Place
 from weir.slot.aggregate import AggregateOperator
+from weir.slot.function import FunctionOperator
 from weir.slot.reading import SourceOperator
 from weir.slot.relay import Stateless
 from weir.slot.writing import SinkOperator
@@ -26,6 +28,8 @@ def operator_for(stage: Stage, place: Place) -> Operator:
             return AggregateOperator(stage.head, place)
         case ProcessorHead():
             return ProcessorOperator(stage.head, place)
+        case FunctionHead():
+            return FunctionOperator(stage.head, place)
         case SinkHead(sink):
             return SinkOperator(sink, place)
         case RelayHead():

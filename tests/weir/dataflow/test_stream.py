@@ -161,7 +161,13 @@ def test_repartition_takes_a_number_or_columns_or_both():
         (lambda s: s.groupBy("user").transformWithState(3, "n long"), "3 is no StatefulProcessor"),
         (
             lambda s: s.groupBy("user").transformWithState(Counting(), "n long", initialState=s),
-            "initialState is not supported yet",
+            "initialState is a Stream; give a DataFrame of Spark, grouped as the stream is",
+        ),
+        (
+            lambda s: s.groupBy("user").transformWithState(
+                Counting(), "n long", eventTimeColumnName="n"
+            ),
+            "the output has no timestamp 'n' to tell the event time by",
         ),
         (
             lambda s: s.groupBy("user").transformWithState(Counting(), "n long", "Complete"),
