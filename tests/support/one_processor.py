@@ -43,6 +43,7 @@ class ProcessorUnderTest:
     parallelism: int = 1
     clock: HandSetClock = field(default_factory=HandSetClock)
     is_incremental: bool = False
+    initial: pa.Schema | None = None
 
     def begin(self, files: Files = (), watermark: int | None = None) -> "ProcessorUnderTest":
         head = ProcessorHead(
@@ -52,6 +53,7 @@ class ProcessorUnderTest:
             schema_of(self.inputs),
             schema_of(self.output),
             self.time_mode,
+            initial=self.initial,
         )
         subtask = SubtaskId(OperatorId("counts"), self.index)
         place = Place(

@@ -39,6 +39,8 @@ NUMBERS = Share(
     checkpointed_size=2_048,
     state_size=4_096,
     end_to_end_duration=250,
+    processed_data=512,
+    persisted_data=128,
     num_subtasks=2,
     num_acknowledged_subtasks=2,
 )
@@ -164,6 +166,8 @@ class ShownJob:
                 checkpointed_size=one_spread(),
                 state_size=one_spread(),
                 end_to_end_duration=one_spread(),
+                processed_data=one_spread(),
+                persisted_data=one_spread(),
             ),
             latest=Latest(
                 completed=next((c for c in done if not c.is_savepoint), None),
@@ -191,7 +195,7 @@ class ShownJob:
             checkpointed_size=1_024,
             state_size=2_048,
             checkpoint=Phases(sync=2, async_=40),
-            alignment=Alignment(duration=7),
+            alignment=Alignment(processed=512, persisted=128, duration=7),
             start_delay=1,
         )
         summary = TaskSummary(
@@ -199,7 +203,9 @@ class ShownJob:
             state_size=one_spread(),
             end_to_end_duration=one_spread(),
             checkpoint_duration=PhaseSpreads(sync=one_spread(), async_=one_spread()),
-            alignment=AlignmentSpread(duration=one_spread()),
+            alignment=AlignmentSpread(
+                processed=one_spread(), persisted=one_spread(), duration=one_spread()
+            ),
             start_delay=one_spread(),
         )
         return TaskDetails(**NUMBERS.model_dump(), id=checkpoint, summary=summary, subtasks=(part,))

@@ -139,3 +139,99 @@ class FrameTotal(StatefulProcessor):
             total += frame["amount"].sum()
         self.total.update((total,))
         yield pd.DataFrame({"word": key, "total": [total]})
+
+
+class Remembering(StatefulProcessor):
+    """Keeps each amount in every field of its state, and tells what it has for an amount of zero.
+
+    The kind and the schema of the state are the test's, for they change while a job does not run.
+    """
+
+    def __init__(self, kind: str, schema: str, more: tuple[str, str] | None = None) -> None:
+        self.kind, self.schema, self.more = kind, schema, more
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self.state: Any
+        match self.kind:
+            case "value":
+                self.state = handle.getValueState("first", self.schema)
+            case "list":
+                self.state = handle.getListState("first", self.schema)
+            case _:
+                wide = "long" if "long" in self.schema else "int"
+                self.state = handle.getMapState("first", f"k {wide}", self.schema)
+        if self.more is not None:
+            handle.getValueState(*self.more)
+
+    def handleInputRows(
+        self, key: tuple[Any, ...], rows: Iterator[Any], timerValues: TimerValues
+    ) -> Iterator[Any]:
+        for row in rows:
+            if row.amount:
+                self._keep(row.amount)
+            else:
+                yield Row(word=str(self._kept()), total=0)
+
+    def _keep(self, amount: int) -> None:
+        made = _amount_in(amount, self.schema)
+        match self.kind:
+            case "value":
+                self.state.update(made)
+            case "list":
+                self.state.appendValue(made)
+            case _:
+                self.state.updateValue((amount,), made)
+
+    def _kept(self) -> list[Any]:
+        match self.kind:
+            case "value":
+                return [self.state.get()]
+            case "list":
+                return list(self.state.get())
+            case _:
+                return list(self.state.values())
+
+
+def _amount_in(amount: int, schema: str) -> tuple[object, ...]:
+    """One value for each field, as its type wants it."""
+    if "struct" in schema:
+        return ([(amount, None)],)
+    kinds = [field.split()[1] for field in schema.split(", ")]
+    made = {"float": float, "double": float, "string": str}
+    return tuple(made.get(kind, int)(amount) for kind in kinds)
+
+
+class Seeded(RunningTotal):
+    """A running total that begins with what it is given; a negative beginning is a mistake."""
+
+    def __init__(self, *, with_timers: bool = False) -> None:
+        self.with_timers = with_timers
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        super().init(handle)
+        self.handle = handle
+
+    def handleInitialState(
+        self, key: tuple[Any, ...], initialState: Row | pd.DataFrame, timerValues: TimerValues
+    ) -> None:
+        if initialState.begin < 0:
+            raise ValueError("nothing begins below zero")
+        found = self.total.get()
+        self.total.update(((found[0] if found else 0) + initialState.begin,))
+        if self.with_timers:
+            self.handle.registerTimer(initialState.begin)
+
+    def handleExpiredTimer(
+        self, key: tuple[Any, ...], timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
+    ) -> Iterator[Any]:
+        yield Row(word=key[0], total=expiredTimerInfo.getExpiryTimeInMs())
+
+
+class SeededFrames(FrameTotal):
+    """The same, for ``transformWithStateInPandas``."""
+
+    def handleInitialState(
+        self, key: tuple[Any, ...], initialState: Row | pd.DataFrame, timerValues: TimerValues
+    ) -> None:
+        assert self.total.get() is None, "one frame has all rows of the key"
+        self.total.update((initialState["begin"].sum(),))

@@ -230,14 +230,15 @@ def _unclaimed_state(manifest: Manifest, topology: Topology, wish: Wish) -> Refu
     is_own_graph = manifest.fingerprint == topology.fingerprint()
     if wish.allow_non_restored or (is_own_graph and not manifest.kind.is_savepoint):
         return None
-    stateful = {s.subtask.operator for s in manifest.snapshots if any(s.pieces())}
+    stateful = {s.subtask.operator for s in manifest.snapshots if s.transactions or any(s.pieces())}
+    stateful |= {coordinator.operator for coordinator in manifest.coordinators}
     orphans = sorted(operator for operator in stateful if operator not in topology.by_id)
     if not orphans:
         return None
     return Refuse(
         f"state of operator {orphans[0]!r}",
         f"the snapshot at {manifest.location} holds it, but the job has no such uid",
-        "give the operator its old uid, or allow non-restored state and lose it",
+        "give the operator its old uid, or set recovery.allowNonRestoredState and lose it",
     )
 
 

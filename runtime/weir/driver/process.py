@@ -7,6 +7,7 @@ import threading
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -23,6 +24,7 @@ from weir.core.snapshots import CheckpointKind
 from weir.dataflow.physical import JobGraph, SinkHead, SourceHead
 from weir.driver.committing import Committing
 from weir.driver.discovering import Discovering
+from weir.driver.fitting import check_state_fits
 from weir.driver.hands import DriverHands
 from weir.driver.loop import Loop, Witness
 from weir.driver.requests import Outcome, Requests
@@ -133,7 +135,15 @@ class Driver:
         """Take the job over and run it to its end, or until another driver has it."""
         who = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
         submission = self._submission
-        starting = Starting(self._store, self._journal, submission.directory, who, wish)
+        judge = partial(
+            check_state_fits,
+            self._store,
+            graph=submission.graph,
+            allow_non_restored=wish.allow_non_restored,
+        )
+        starting = Starting(
+            self._store, self._journal, submission.directory, who, wish, judge=judge
+        )
         begun = starting.take_over(submission.graph.topology)
         if isinstance(begun, AlreadyOver):
             log.info("Job %s is over already: %s.", submission.name, begun.status)

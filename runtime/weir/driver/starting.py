@@ -56,6 +56,17 @@ def inherited_max_parallelism(
     return {width.operator: width.max_parallelism for width in manifest.widths}
 
 
+def is_new(store: ObjectStore, directory: str) -> bool:
+    """Whether the job has nothing of its own to go on from."""
+    entries = JobLog(store, directory).read()
+    return entries is not None and not recovery.candidates(entries)
+
+
+def _accept(manifest: Manifest) -> None:
+    """For jobs whose operators declare nothing."""
+    del manifest
+
+
 @dataclass(frozen=True, slots=True)
 class Starting:
     """A driver before its epoch."""
@@ -66,6 +77,8 @@ class Starting:
     driver: str
     wish: recovery.Wish
     pause: Callable[[float], None] = time.sleep
+    judge: Callable[[Manifest], None] = _accept
+    """Refuses state that does not fit the job, before the epoch is taken."""
 
     def take_over(self, topology: Topology) -> Begun | AlreadyOver:
         while True:
@@ -94,6 +107,8 @@ class Starting:
             raise JobRejected(
                 f"{resolution.subject}: {resolution.reason}. Remedy: {resolution.remedy}."
             )
+        if isinstance(resolution, recovery.RestoreFrom):
+            self.judge(resolution.manifest)
         claim = takeover.claim(entries, resolution, self.wish, self.driver)
         if not self._create(claim):
             log.info("Another driver took the job's log over; reading it again.")

@@ -35,6 +35,7 @@ class SubtaskRecord:
 
     acked_at: Millis
     bytes: int
+    in_flight_bytes: int
     timings: events.Timings
 
 
@@ -110,8 +111,10 @@ class Statistics:
     def _acked(self, event: events.SubtaskAcked) -> None:
         record = self._records.get(event.checkpoint)
         if record is not None and event.subtask not in record.subtasks:
-            part = SubtaskRecord(self._now, event.snapshot.bytes, event.timings)
-            record.subtasks[event.subtask] = part
+            snapshot = event.snapshot
+            record.subtasks[event.subtask] = SubtaskRecord(
+                self._now, snapshot.bytes, snapshot.in_flight_bytes, event.timings
+            )
 
     def _see(self, action: Action) -> None:
         match action:

@@ -300,6 +300,8 @@ def _share(record: CheckpointRecord, parts: Mapping[int, SubtaskRecord], width: 
         checkpointed_size=written,
         state_size=sum(part.bytes for part in parts.values()),
         end_to_end_duration=max(until - record.triggered_at, 0) if until is not None else 0,
+        processed_data=sum(part.timings.processed_bytes for part in parts.values()),
+        persisted_data=sum(part.in_flight_bytes for part in parts.values()),
         num_subtasks=len(parts) if is_complete else width,
         num_acknowledged_subtasks=len(parts),
     )
@@ -314,7 +316,11 @@ def _part(record: CheckpointRecord, index: int, part: SubtaskRecord) -> shown.Su
         checkpointed_size=part.timings.written_bytes,
         state_size=part.bytes,
         checkpoint=shown.Phases(sync=timings.sync_ms, async_=timings.async_ms),
-        alignment=shown.Alignment(duration=timings.alignment_ms),
+        alignment=shown.Alignment(
+            processed=timings.processed_bytes,
+            persisted=part.in_flight_bytes,
+            duration=timings.alignment_ms,
+        ),
         start_delay=timings.start_delay_ms,
     )
 
@@ -329,7 +335,9 @@ def _task_summary(parts: list[shown.SubtaskPart]) -> shown.TaskSummary:
             async_=shown.Spread.of(p.checkpoint.async_ for p in parts),
         ),
         alignment=shown.AlignmentSpread(
-            duration=shown.Spread.of(p.alignment.duration for p in parts)
+            processed=shown.Spread.of(p.alignment.processed for p in parts),
+            persisted=shown.Spread.of(p.alignment.persisted for p in parts),
+            duration=shown.Spread.of(p.alignment.duration for p in parts),
         ),
         start_delay=shown.Spread.of(p.start_delay for p in parts),
     )
@@ -341,6 +349,8 @@ def _summary(history: list[shown.Checkpoint]) -> shown.Summary:
         checkpointed_size=shown.Spread.of(c.checkpointed_size for c in done),
         state_size=shown.Spread.of(c.state_size for c in done),
         end_to_end_duration=shown.Spread.of(c.end_to_end_duration for c in done),
+        processed_data=shown.Spread.of(c.processed_data for c in done),
+        persisted_data=shown.Spread.of(c.persisted_data for c in done),
     )
 
 

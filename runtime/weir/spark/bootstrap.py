@@ -8,22 +8,25 @@
 
 A job whose processor ``sums`` declares the value state ``total`` with these columns starts from it
 with ``weir run job.py --from``; operators that the savepoint does not name begin afresh. Columns
-must have the types that the job has, and each key has one row.
+must have the types that the job has.
 
-Value states of processors and the running aggregates of ``groupBy(…).agg(…)`` can be made. Spark's
-tasks find the key groups and write the files, so the state need not fit into the driver (spec S9).
+Values, lists, maps and timers of processors can be made, and the running aggregates of
+``groupBy(…).agg(…)``. Spark's tasks find the key groups and write the files, so the state need not
+fit into the driver (spec S9).
 """
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from dataclasses import field as filled
 from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row, Window
+from pyspark.sql import functions as F  # noqa: N812 - as PySpark's users write it
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import IntegerType, StructType
+from pyspark.sql.types import IntegerType, LongType, StructType, TimestampType
 
 from weir.api.storage_url import is_memory
 from weir.core.ids import CheckpointId, Epoch, Millis, OperatorId, SubtaskId
@@ -40,16 +43,20 @@ from weir.errors import JobRejected
 from weir.ports.operators import Batch
 from weir.slot.aggregate import STATE_NAME as AGGREGATES
 from weir.state.files import write_keyed
-from weir.state.pieces import KIND
-from weir.state.values import ValueState
+from weir.state.shapes import KIND
+from weir.state.timers import TIMERS, TimeMode, Timers
+from weir.state.values import ORDINAL, ListState, MapState, ValueState
 from weir.storage import manifests, state_files
 from weir.storage.by_scheme import StoreByScheme
 from weir.storage.objects import as_url
 from weir.wire.keys import check_key_type, key_groups
 
-PART = "__weir_part"
+PART, PLAIN = "__weir_part", "__weir_column_"
 FIRST = CheckpointId(1)
 _WRITTEN = "part int, path string, bytes long, checksum string, content binary, problem string"
+
+NEVER_NULL = {field.name: field for field in (ORDINAL, *Timers.fields)}
+"""Columns that the state itself needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +67,31 @@ class BootstrappedState:
     name: str
     frame: DataFrame
     keys: tuple[str, ...]
+    """Columns of the frame, its first ones."""
     columns: Mapping[str, str]
     """What each column of the frame is called in the files; the keys come first."""
     kind: str
     """Empty for running aggregates, whose files name none."""
+    once: tuple[str, ...] = ()
+    """Columns of the frame that tell the rows of a key apart; a list's rows need not differ."""
+
+    @property
+    def unique(self) -> tuple[str, ...]:
+        """No two rows may agree in these columns of the file; empty: they may."""
+        if self.kind == ListState.kind:
+            return ()
+        return tuple(self.columns[name] for name in (*self.keys, *self.once))
+
+    def arrow(self, *names: str) -> list[pa.Field]:
+        """These columns of the frame as the files have them."""
+        frame = self.frame.select(*(self.frame[_quoted(name)] for name in names))
+        return [
+            NEVER_NULL.get(
+                self.columns[field.name],
+                field.with_name(self.columns[field.name]).with_nullable(nullable=True),
+            )
+            for field in to_arrow_schema(frame.schema)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +102,7 @@ class Layout:
     """Where the files go; the number of the part is still to be added."""
     name: str
     keys: tuple[str, ...]
+    unique: tuple[str, ...]
     schema: pa.Schema
     parts: int
     max_parallelism: int
@@ -99,10 +128,66 @@ class Savepoint:
         self, uid: str, name: str, frame: DataFrame, *, key: Sequence[str], value: Sequence[str]
     ) -> "Savepoint":
         """A processor's value state: one row of values for each key."""
-        columns = {**{k: k for k in key}, **{v: f"value.{v}" for v in value}}
-        if len(columns) < len(key) + len(value):
-            raise JobRejected(f"state {name!r} of {uid}: a column is named twice; name it once")
-        return self._with(BootstrappedState(uid, name, frame, tuple(key), columns, ValueState.kind))
+        columns = _Columns(uid, name, frame, tuple(key)).under("value", value)
+        return self.withState(columns.state(ValueState.kind))
+
+    def withListState(  # noqa: N802, PLR0913 - in PySpark's manner; each names columns
+        self,
+        uid: str,
+        name: str,
+        frame: DataFrame,
+        *,
+        key: Sequence[str],
+        value: Sequence[str],
+        order: Sequence[str],
+    ) -> "Savepoint":
+        """A processor's list state: any number of rows for each key.
+
+        They are in the list as ``order`` sorts them, because a frame has no order of its own.
+        """
+        columns = _Columns(uid, name, frame, tuple(key)).under("value", value)
+        columns.refuse_unless(bool(order), "no column says the order of the list; name one")
+        place = Window.partitionBy(*map(columns.column, key)).orderBy(*map(columns.column, order))
+        ordinal = (F.row_number().over(place) - 1).cast(LongType())
+        return self.withState(columns.adding(ORDINAL.name, ordinal).state(ListState.kind))
+
+    def withMapState(  # noqa: N802, PLR0913 - in PySpark's manner; each names columns
+        self,
+        uid: str,
+        name: str,
+        frame: DataFrame,
+        *,
+        key: Sequence[str],
+        userKey: Sequence[str],  # noqa: N803
+        value: Sequence[str],
+    ) -> "Savepoint":
+        """A processor's map state: one row of values for each user key of each key."""
+        columns = _Columns(uid, name, frame, tuple(key))
+        columns.refuse_unless(bool(userKey), "a map has user keys; name their columns")
+        columns = columns.under("user_key", userKey).under("value", value)
+        return self.withState(columns.state(MapState.kind, [f"user_key.{k}" for k in userKey]))
+
+    def withTimers(  # noqa: N802 - in PySpark's manner
+        self,
+        uid: str,
+        frame: DataFrame,
+        *,
+        key: Sequence[str],
+        expires: str,
+        timeMode: str,  # noqa: N803
+    ) -> "Savepoint":
+        """A processor's timers: one row for each, with the timestamp or the milliseconds it is for.
+
+        The time mode is the one that the processor runs with, ProcessingTime or EventTime.
+        """
+        columns = _Columns(uid, TIMERS, frame, tuple(key))
+        columns.refuse_unless(
+            timeMode in (TimeMode.PROCESSING_TIME, TimeMode.EVENT_TIME),
+            f"timers do not go by {timeMode!r}; choose of ProcessingTime, EventTime",
+        )
+        expiry, mode = (field.name for field in Timers.fields)
+        columns = columns.adding(expiry, columns.millis(expires)).adding(mode, F.lit(timeMode))
+        return self.withState(columns.state(Timers.kind, [expiry]))
 
     def withAggregates(  # noqa: N802 - in PySpark's manner
         self, uid: str, frame: DataFrame, *, key: Sequence[str]
@@ -112,19 +197,28 @@ class Savepoint:
         These are ``count(*)``, ``count(x)``, ``sum(x)``, ``min(x)`` and ``max(x)``, as Spark calls
         them, and ``float_sum(x)`` for the average of whole numbers. Each needs its ``count(x)``.
         """
-        columns = {name: name for name in (*key, *(c for c in frame.columns if c not in key))}
-        return self._with(BootstrappedState(uid, AGGREGATES, frame, tuple(key), columns, ""))
+        columns = _Columns(uid, AGGREGATES, frame, tuple(key))
+        for name in frame.columns:
+            if name not in key:
+                columns = columns.adding(name, columns.column(name))
+        return self.withState(columns.state(""))
 
-    def _with(self, state: BootstrappedState) -> "Savepoint":
-        known = state.frame.columns
-        missing = [name for name in state.columns if name not in known]
-        if missing or not state.keys:
-            what = f"column {missing[0]!r} is not in the frame" if missing else "there is no key"
-            raise JobRejected(
-                f"state {state.name!r} of {state.uid}: {what}; choose of {', '.join(known)}"
-            )
-        if any((other.uid, other.name) == (state.uid, state.name) for other in self.states):
-            raise JobRejected(f"state {state.name!r} of {state.uid} is given twice; drop one")
+    def withState(self, state: BootstrappedState) -> "Savepoint":  # noqa: N802 - as its siblings
+        """A state whose columns are chosen and named already."""
+        keys = state.arrow(*state.keys)
+        for field in keys:
+            check_key_type(field)
+        for other in self.states:
+            if other.uid != state.uid:
+                continue
+            if other.name == state.name:
+                raise JobRejected(f"state {state.name!r} of {state.uid} is given twice; drop one")
+            if bool(other.kind) != bool(state.kind) or other.arrow(*other.keys) != keys:
+                raise JobRejected(
+                    f"states {other.name!r} and {state.name!r} of {state.uid} cannot be one"
+                    " operator's: both must have the same key, and an aggregation keeps nothing"
+                    " else; give one of them another uid"
+                )
         return replace(self, states=(*self.states, state))
 
     def write(self, path: str) -> str:
@@ -147,7 +241,7 @@ class Savepoint:
         self, state: BootstrappedState, location: str, parts: int
     ) -> list[tuple[int, StateFile]]:
         frame = state.frame.select(*(state.frame[_quoted(name)] for name in state.columns))
-        layout = self._layout(state, frame, location, parts)
+        layout = self._layout(state, location, parts)
         dealt_schema = StructType([*frame.schema.fields]).add(PART, IntegerType())
         dealt = frame.mapInArrow(dealing(layout), dealt_schema)
         rows = dealt.groupBy(PART).applyInArrow(writing(layout), _WRITTEN).collect()
@@ -156,20 +250,15 @@ class Savepoint:
             raise JobRejected(f"state {state.name!r} of {state.uid}: {problems[0]}")
         return sorted((row.part, _file(row)) for row in rows)
 
-    def _layout(
-        self, state: BootstrappedState, frame: DataFrame, location: str, parts: int
-    ) -> Layout:
-        fields = [
-            field.with_name(state.columns[field.name]).with_nullable(nullable=True)
-            for field in to_arrow_schema(frame.schema)
-        ]
-        for field in fields[: len(state.keys)]:
-            check_key_type(field)
+    def _layout(self, state: BootstrappedState, location: str, parts: int) -> Layout:
         return Layout(
             place=f"{location}/{quote(state.uid, safe='')}-{quote(state.name, safe='')}",
             name=state.name,
-            keys=state.keys,
-            schema=pa.schema(fields, metadata={KIND: state.kind} if state.kind else None),
+            keys=tuple(state.columns[key] for key in state.keys),
+            unique=state.unique,
+            schema=pa.schema(
+                state.arrow(*state.columns), metadata={KIND: state.kind} if state.kind else None
+            ),
             parts=parts,
             max_parallelism=self.max_parallelism,
         )
@@ -202,6 +291,68 @@ class Savepoint:
             coordinators=(),
             ledgers=(),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Chooses the columns of a state from the user's frame, under the names that the files have."""
+
+    uid: str
+    name: str
+    frame: DataFrame
+    keys: tuple[str, ...]
+    chosen: Mapping[str, Column] = filled(default_factory=dict)
+
+    def under(self, prefix: str, names: Sequence[str]) -> "_Columns":
+        more = {f"{prefix}.{name}": self.column(name) for name in names}
+        is_once = len({*self.keys, *names}) == len(self.keys) + len(names)
+        self.refuse_unless(is_once, "a column is named twice; name it once")
+        return replace(self, chosen={**self.chosen, **more})
+
+    def adding(self, name: str, column: Column) -> "_Columns":
+        return replace(self, chosen={**self.chosen, name: column})
+
+    def column(self, name: str) -> Column:
+        known = self.frame.columns
+        why = f"column {name!r} is not in the frame; choose of {', '.join(known)}"
+        self.refuse_unless(name in known, why)
+        return self.frame[_quoted(name)]
+
+    def millis(self, name: str) -> Column:
+        column, kind = self.column(name), self.frame.schema[name].dataType
+        self.refuse_unless(
+            isinstance(kind, LongType | TimestampType),
+            f"column {name!r} is {kind.simpleString()}; a timer is for a timestamp, or for"
+            " milliseconds since 1970 as a bigint",
+        )
+        return column if isinstance(kind, LongType) else F.unix_millis(column)
+
+    def state(self, kind: str, once: Sequence[str] = ()) -> BootstrappedState:
+        known = ", ".join(self.frame.columns)
+        self.refuse_unless(bool(self.keys), f"there is no key; choose of {known}")
+        columns = {**{name: self.column(name) for name in self.keys}, **self.chosen}
+        # Spark would take a dot in a column's name for a path, so files alone have them.
+        plain = {name: f"{PLAIN}{number}" for number, name in enumerate(columns)}
+        state = BootstrappedState(
+            self.uid,
+            self.name,
+            self.frame.select(*(column.alias(plain[name]) for name, column in columns.items())),
+            tuple(plain[name] for name in self.keys),
+            {alias: name for name, alias in plain.items()},
+            kind,
+            tuple(plain[name] for name in once),
+        )
+        for part in state.arrow(*state.once):
+            self.refuse_unless(
+                not pa.types.is_nested(part.type),
+                f"{part.name} is {part.type}; a user key that is itself a collection or a struct"
+                " cannot be bootstrapped, so make it a string, or several columns",
+            )
+        return state
+
+    def refuse_unless(self, holds: bool, why: str) -> None:  # noqa: FBT001 - reads as a sentence
+        if not holds:
+            raise JobRejected(f"state {self.name!r} of {self.uid}: {why}")
 
 
 # -- inside Spark's tasks
@@ -237,7 +388,7 @@ def writing(layout: Layout) -> Callable[[pa.Table], pa.Table]:
             [column.cast(field.type) for column, field in zip(columns, layout.schema, strict=True)],
             schema=layout.schema,
         ).combine_chunks()
-        problem = _doubled(table, layout.keys)
+        problem = _incomplete(table) or _doubled(table, layout.unique)
         file = StateFile("", 0) if problem else _put(table, layout, part)
         return pa.table(
             {
@@ -261,9 +412,19 @@ def _put(table: pa.Table, layout: Layout, part: int) -> StateFile:
     return state_files.small(data) or state_files.put(StoreByScheme(), url, data)
 
 
-def _doubled(table: pa.Table, keys: Sequence[str]) -> str:
-    """Names a key that has several rows; empty if there is none."""
-    counted = table.group_by(list(keys)).aggregate([([], "count_all")])
+def _incomplete(table: pa.Table) -> str:
+    """Names a column that may not be null and is; empty if there is none."""
+    for column, field in zip(table.columns, table.schema, strict=True):
+        if column.null_count and not field.nullable:
+            return f"{field.name} is null in {column.null_count} rows; drop them, or fill them in"
+    return ""
+
+
+def _doubled(table: pa.Table, unique: Sequence[str]) -> str:
+    """Names what is in several rows and may be in one; empty if nothing is."""
+    if not unique:
+        return ""
+    counted = table.group_by(list(unique)).aggregate([([], "count_all")])
     several = counted.filter(pc.greater(counted.column("count_all"), 1))
     if not several.num_rows:
         return ""

@@ -7,7 +7,7 @@ checkpointed, a function that cannot travel, a port that is taken.
 import os
 import secrets
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 from uuid import uuid4
@@ -22,12 +22,13 @@ from weir.dataflow.physical import JobGraph
 from weir.dataflow.travel import check_travels
 from weir.driver.process import Driver, Submission
 from weir.driver.settings import policy_of, wish_of
-from weir.driver.starting import inherited_max_parallelism
+from weir.driver.starting import inherited_max_parallelism, is_new
 from weir.driver.view import DriverView
 from weir.slot.keeping import Keeping
 from weir.slot.launching import Manners
 from weir.slot.process import SlotSetting
 from weir.spark.eviction import save_before_eviction
+from weir.spark.initial_state import savepoint_of, taken_off
 from weir.spark.job import Crew, StreamingJob
 from weir.spark.reach import Reach
 from weir.spark.slots import SparkSlots
@@ -43,6 +44,10 @@ DEPLOYMENT = "WEIR_DEPLOYMENT"
 
 LOCAL_DIRECTORY = "WEIR_LOCAL_DIR"
 """Where executors keep local copies of state; below the temporary directory if it is not set."""
+
+HOST = "WEIR_HOST"
+"""The address by which slots and clients on other machines reach this driver, such as its pod's;
+if it is not set, all are on this machine."""
 
 PORT = "WEIR_PORT"
 """Where the job's API listens; any free port if it is not set."""
@@ -64,7 +69,10 @@ class Wanted:
 def submit(spark: SparkContext, config: JobConfig, wanted: Wanted) -> StreamingJob:
     wish = wish_of(config, os.environ.get(DEPLOYMENT, uuid4().hex))
     store = StoreByScheme()
-    graph = _graph(config, wanted, store, wish)
+    host = os.environ.get(HOST, "127.0.0.1")
+    graph, given = taken_off(_graph(config, wanted, store, wish))
+    if given and not wish.path and is_new(store, wanted.directory):
+        wish = replace(wish, path=savepoint_of(given, wanted.directory, store), claims=True)
     submission = Submission(
         name=wanted.name,
         deployment=wish.deployment,
@@ -73,11 +81,12 @@ def submit(spark: SparkContext, config: JobConfig, wanted: Wanted) -> StreamingJ
         directory=wanted.directory,
         secret=secrets.token_bytes(32),
         tls=_tls(config),
+        bind_host=host,
         trace_directory=Path(os.environ[TRACE]) if TRACE in os.environ else None,
     )
     slots = SparkSlots(spark, f"weir-{wanted.name}-{uuid4().hex[:8]}")
     driver = Driver(submission, store, slots)
-    reach = Reach(wanted.name, DriverView(submission, driver), int(os.environ.get(PORT, "0")))
+    reach = Reach(wanted.name, DriverView(submission, driver), host, int(os.environ.get(PORT, "0")))
     job = StreamingJob(wanted.name, driver, slots, reach)
     setting = _setting(submission, driver.address, wanted.storage)
     save_before_eviction(driver)

@@ -19,11 +19,8 @@ from weir.errors import JobRejected
 from weir.state.columns import keys_of
 from weir.state.files import INDEX, KEY_COLUMNS, KEY_GROUP, NAME
 from weir.state.overlay import REMOVED
-from weir.state.pieces import KIND
+from weir.state.shapes import AGGREGATES, KIND
 from weir.state.slots import Key
-
-AGGREGATES = "aggregates"
-"""The kind of a file that names none: a table of running aggregates."""
 
 
 @dataclass(frozen=True, slots=True)

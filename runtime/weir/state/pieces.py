@@ -4,12 +4,12 @@ A file has the key columns under their own names, then the state's columns, whos
 ``value.total``, ``user_key.word``, ``state.ordinal``. One row is a value, an element of a list, an
 entry of a map or a timer. No object of the user's is ever pickled into it (spec X2).
 
-A file must have been written by a state of the same name, kind and types; what differs is said.
+A file must have been written by a state of the same name and kind, whose rows can be read as the
+state is declared now (``weir.state.evolution``); what cannot is said.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -17,20 +17,19 @@ import pyarrow as pa
 
 from weir.core.ids import CheckpointId, Millis
 from weir.core.snapshots import KeyGroupRange
-from weir.dataflow.types import written
 from weir.errors import JobRejected
 from weir.ports.operators import KeyedPiece
 from weir.state.columns import columns_of, keys_of
+from weir.state.evolution import is_unchanged, obstacles
 from weir.state.files import KeyedState, write_keyed
 from weir.state.overlay import REMOVED
 from weir.state.row_types import Row
+from weir.state.shapes import AGGREGATES, KIND, StateShape
 from weir.state.slots import FrozenColumn, Key, KeySlots
 from weir.state.ttl import EXPIRES_AT
 from weir.state.values import KeyedColumn
 from weir.state.versions import Version, changes
 from weir.wire.keys import key_groups
-
-KIND = b"weir.kind"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,59 +132,53 @@ class _Writing:
         )
 
 
-def load(restored: KeyedState, slots: KeySlots, state: KeyedColumn, keys: Keys) -> None:
-    """Put the rows of a file into the slots of their keys."""
-    now = slots.cursor.now
-    table = restored.table
-    _check(table, restored, state, keys)
-    expiries = table.column(EXPIRES_AT.name).to_pylist() if _ages(table) else None
+def shape_of(state: KeyedColumn, keys: Keys) -> StateShape:
+    """A state as it is declared."""
+    return StateShape(state.name, state.kind, keys.fields, state.fields)
+
+
+def load(restored: KeyedState, slots: KeySlots, state: KeyedColumn, keys: Keys) -> bool:
+    """Put the rows of a file into the slots of their keys; whether it was declared differently."""
+    stored, declared = _stored_shape(restored), shape_of(state, keys)
+    if found := obstacles(stored, declared):
+        raise JobRejected(
+            f"State '{state.name}' cannot be read as it is declared now: {'; '.join(found)}."
+            " Declare it as it was, or give the new one another name."
+        )
+    for key, its_rows in _rows_by_key(restored.table, state, keys, slots.cursor.now).items():
+        slots.seek(key)
+        state.load(slots.cursor.slot, its_rows, slots.cursor.now)
+    return not is_unchanged(stored, declared)
+
+
+def _rows_by_key(
+    table: pa.Table, state: KeyedColumn, keys: Keys, now: Millis
+) -> dict[Key, list[Row]]:
+    """The rows that are still alive; a field that the file does not have is null."""
+    names = table.column_names
+    nothing: list[object] = [None] * table.num_rows
     columns = [
-        table.column(field.name).to_pylist()
-        if field.name in table.column_names
-        else [None] * table.num_rows
+        table.column(field.name).to_pylist() if field.name in names else nothing
         for field in state.fields
     ]
+    ages = EXPIRES_AT.name in names
+    expiries = table.column(EXPIRES_AT.name).to_pylist() if ages else nothing
     by_key: dict[Key, list[Row]] = {}
-    rows = zip(*columns, strict=True)
     found = keys_of([table.column(name) for name in keys.names])
-    for at, (key, row) in enumerate(zip(found, rows, strict=True)):
-        if expiries is None or expiries[at] is None or expiries[at] > now:
+    for key, row, expiry in zip(found, zip(*columns, strict=True), expiries, strict=True):
+        if expiry is None or expiry > now:
             by_key.setdefault(key, []).append(row)
-    for key, its_rows in by_key.items():
-        slots.seek(key)
-        state.load(slots.cursor.slot, its_rows, now)
+    return by_key
 
 
-def _ages(table: pa.Table) -> bool:
-    return EXPIRES_AT.name in table.column_names
-
-
-def _check(table: pa.Table, restored: KeyedState, state: KeyedColumn, keys: Keys) -> None:
-    kind = (table.schema.metadata or {}).get(KIND, b"").decode()
-    if kind != state.kind:
-        raise JobRejected(
-            f"State '{state.name}' is a {state.kind} state in the processor and a"
-            f" {kind or 'nameless kind of'} state in the checkpoint. Give the new one another name."
-        )
-    known = _types_by_name(field for field in table.schema if field.name != EXPIRES_AT.name)
-    declared = _types_by_name(chain(keys.fields, state.fields))
-    declared.pop(EXPIRES_AT.name, None)
-    if known != declared or restored.key_columns != tuple(keys.names):
-        raise JobRejected(
-            f"State '{state.name}' was declared with other columns than the checkpoint has:"
-            f" {_difference(known, declared)}. Declare it as it was, or give it another name."
-        )
-
-
-def _types_by_name(fields: Iterable[pa.Field]) -> dict[str, str]:
-    return {field.name: written(field.type) for field in fields}
-
-
-def _difference(known: dict[str, str], declared: dict[str, str]) -> str:
-    names = [*known, *(name for name in declared if name not in known)]
-    changes = [
-        f"{name} was {known.get(name, 'not there')} and is {declared.get(name, 'not there')}"
-        for name in names
-        if known.get(name) != declared.get(name)
-    ]
-    return "; ".join(changes) or f"the key was ({', '.join(known)})"
+def _stored_shape(restored: KeyedState) -> StateShape:
+    schema = restored.table.schema
+    kind = (schema.metadata or {}).get(KIND, AGGREGATES.encode()).decode()
+    own = [field for field in schema if field.name not in restored.key_columns]
+    return StateShape(
+        restored.name,
+        kind,
+        tuple(schema.field(name) for name in restored.key_columns),
+        tuple(field for field in own if field.name != REMOVED.name),
+        is_layer=REMOVED.name in schema.names,
+    )

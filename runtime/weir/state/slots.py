@@ -115,6 +115,10 @@ class KeySlots:
         assert key is not None, f"slot {slot} has a timer and no key"
         return key
 
+    def keys_with(self, column: Chunks[Any]) -> list[Key]:
+        """The keys that have something in this column."""
+        return [key for key, slot in self._slot_of.items() if column.at(slot) is not None]
+
     def capture(self, columns: Sequence[Chunks[Any]]) -> list[FrozenColumn[Any]]:
         """Each of these columns beside the keys, as of now."""
         keys = self._keys.capture()

@@ -24,8 +24,9 @@ from weir.state.accumulators import (
     result_of,
 )
 from weir.state.copy_on_write import CopyOnWrite, Frozen
+from weir.state.evolution import widens
 from weir.state.index import KeyIndex, Slots
-from weir.wire.flat import arrow_of, dtype_of, validity_of, values_of
+from weir.wire.flat import arrow_of, validity_of, values_of
 
 Array = npt.NDArray[Any]
 
@@ -50,6 +51,12 @@ class AggregateTable:
     def size(self) -> int:
         """How many keys there are."""
         return self._index.size
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of a captured table."""
+        kept = (pa.field(one.name, one.kind) for one in self._accumulators)
+        return pa.schema([*self._keys, *kept])
 
     def update(self, batch: pa.RecordBatch) -> Slots:
         """Take the rows in. Returns the slot of each row's key."""
@@ -77,8 +84,7 @@ class AggregateTable:
 
     def load(self, table: pa.Table) -> None:
         """Take over keys that were captured; the rows of a later table are newer."""
-        self._check_keys(table.schema)
-        places = [self._place_of(one, table.schema) for one in self._accumulators]
+        places = self.places(table.schema)
         self._index.reserve(self.size + table.num_rows)
         self._columns.reserve(self.size + table.num_rows)
         for batch in table.to_batches():
@@ -87,6 +93,11 @@ class AggregateTable:
                 # Where nothing was counted, a fresh slot has what is needed already.
                 loaded, values = _without_nulls(slots, batch.column(place))
                 array[loaded] = values
+
+    def places(self, stored: pa.Schema) -> list[int]:
+        """Which column has which accumulator; refuses what cannot be taken over (spec S12)."""
+        self._check_keys(stored)
+        return [self._place_of(one, stored) for one in self._accumulators]
 
     def _rows_of(self, column: str, slots: Slots, batch: pa.RecordBatch) -> tuple[Slots, Array]:
         """The slots and values where a column is not null; only counted, it can be of any type."""
@@ -120,7 +131,7 @@ class AggregateTable:
             )
         place: int = names.index(one.name) + len(self._keys)
         kind = stored.field(place).type
-        if not _can_widen(kind, one.kind):
+        if not widens(kind, one.kind):
             raise JobRejected(
                 f"The state's {one.name} is of type {kind}, and the job's of {one.kind}, which does"
                 " not hold every value of it. Widen the type, or keep it."
@@ -172,15 +183,6 @@ def _without_nulls(slots: Slots, column: pa.Array) -> tuple[Slots, Array]:
     if valid is None:
         return slots, values_of(column)
     return slots[valid], values_of(column)[valid]
-
-
-def _can_widen(old: pa.DataType, new: pa.DataType) -> bool:
-    if old == new:
-        return True
-    are_numbers = all(
-        pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in (old, new)
-    )
-    return are_numbers and np.can_cast(dtype_of(old), dtype_of(new), "safe")
 
 
 def _listed(fields: Sequence[tuple[str, pa.DataType]]) -> str:

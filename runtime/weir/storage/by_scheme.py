@@ -22,6 +22,9 @@ class StoreByScheme:
     def read(self, url: str) -> bytes:
         return self._of(url).read(url)
 
+    def read_start(self, url: str, size: int) -> bytes:
+        return self._of(url).read_start(url, size)
+
     def size(self, url: str) -> int:
         return self._of(url).size(url)
 

@@ -48,6 +48,9 @@ class ObjectStore(Protocol):
 
     def read(self, url: str) -> bytes: ...
 
+    def read_start(self, url: str, size: int) -> bytes:
+        """The first bytes, or all of them if there are fewer."""
+
     def size(self, url: str) -> int: ...
 
     def exists(self, url: str) -> bool: ...

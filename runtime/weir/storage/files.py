@@ -40,6 +40,9 @@ class FileStore:
     def read(self, url: str) -> bytes:
         return _reading(url, lambda path: path.read_bytes())
 
+    def read_start(self, url: str, size: int) -> bytes:
+        return _reading(url, lambda path: _first_bytes(path, size))
+
     def size(self, url: str) -> int:
         return _reading(url, lambda path: path.stat().st_size)
 
@@ -103,6 +106,11 @@ class FileStore:
 def _path(url: str) -> Path:
     assert url.startswith(f"{SCHEME}/"), f"{url} is not the URL of a file"
     return Path(url.removeprefix(SCHEME))
+
+
+def _first_bytes(path: Path, size: int) -> bytes:
+    with path.open("rb") as file:
+        return file.read(size)
 
 
 def _reading(url: str, look: Callable[[Path], T]) -> T:

@@ -27,6 +27,9 @@ class MemoryStore:
         except KeyError:
             raise NotFound(url) from None
 
+    def read_start(self, url: str, size: int) -> bytes:
+        return self.read(url)[:size]
+
     def size(self, url: str) -> int:
         return len(self.read(url))
 

@@ -71,6 +71,10 @@ class S3Store:
         content = self._look(url, lambda: self._files._cat_file(_name(url)))  # noqa: SLF001
         return cast("bytes", content)
 
+    def read_start(self, url: str, size: int) -> bytes:
+        content = self._look(url, lambda: self._files._cat_file(_name(url), start=0, end=size))  # noqa: SLF001
+        return cast("bytes", content)
+
     def size(self, url: str) -> int:
         head = self._look(url, lambda: self._call("head_object", url))
         return int(cast("int", head["ContentLength"]))

@@ -17,7 +17,8 @@ from coordinated_job import (
     a_manifest,
     a_snapshot,
 )
-from weir.core.ids import NO_CHECKPOINT, ChannelId, EdgeId, OperatorId, SubtaskId
+from weir.core.enumerator import Pool
+from weir.core.ids import NO_CHECKPOINT, ChannelId, CheckpointId, EdgeId, OperatorId, SubtaskId
 from weir.core.journal import CheckpointLogged, EpochTaken, IdsReserved, JobClosed
 from weir.core.lifecycle import JobStatus
 from weir.core.recovery import (
@@ -31,7 +32,7 @@ from weir.core.recovery import (
     closed_as,
     resolve,
 )
-from weir.core.snapshots import InFlightHandle, Side, StateFile
+from weir.core.snapshots import CoordinatorSnapshot, InFlightHandle, Side, StateFile, Transaction
 from weir.core.topology import Edge, EdgeKind, Operator, Topology
 
 OLD, NEW = "submission-1", "submission-2"
@@ -336,6 +337,20 @@ def test_unknown_state_may_be_given_up_on_purpose():
     savepoint = with_state_of(GONE, SAVEPOINT)
 
     assert isinstance(by_path(savepoint, allow_non_restored=True), RestoreFrom)
+
+
+@pytest.mark.parametrize("kept", ["a sealed transaction", "an enumerator's splits"])
+def test_output_and_splits_are_state_too(kept):
+    """C15: a sink or a source may have no files, and still something to lose."""
+    savepoint, bare = a_manifest(9, SAVEPOINT), a_snapshot(9, GONE, Files())
+    if kept == "a sealed transaction":
+        sealed = replace(bare, transactions=(Transaction(GONE.operator, CheckpointId(9), "rows"),))
+        savepoint = replace(savepoint, snapshots=(*savepoint.snapshots, sealed))
+    else:
+        pool = CoordinatorSnapshot(GONE.operator, Pool((), "seen"))
+        savepoint = replace(savepoint, coordinators=(*savepoint.coordinators, pool))
+
+    assert isinstance(by_path(savepoint), Refuse)
 
 
 def test_an_unknown_operator_without_state_is_no_reason_to_refuse():

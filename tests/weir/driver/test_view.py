@@ -10,16 +10,27 @@ from weir.api.config import load_config
 from weir.core.attempt import CancelRequested, ReportRestart, ReportStatus, initial
 from weir.core.coordinator import actions
 from weir.core.coordinator.events import CheckpointRequested, SubtaskAcked, Timings
-from weir.core.ids import AttemptId, CheckpointId, EdgeId, Epoch, Millis, OperatorId, SubtaskId
+from weir.core.ids import (
+    AttemptId,
+    ChannelId,
+    CheckpointId,
+    EdgeId,
+    Epoch,
+    Millis,
+    OperatorId,
+    SubtaskId,
+)
 from weir.core.job import Launch
 from weir.core.lifecycle import JobStatus, TimePassed
 from weir.core.reasons import Reason
 from weir.core.restarts import NoRestart
 from weir.core.snapshots import (
     CheckpointKind,
+    InFlightHandle,
     KeyedHandle,
     KeyGroupRange,
     Manifest,
+    Side,
     StateFile,
     SubtaskSnapshot,
 )
@@ -42,6 +53,9 @@ GRAPH = JobGraph(
     (Stage(WORDS, RelayHead(), (), NOTHING, "the words"), Stage(SUMS, RelayHead(), (), NOTHING)),
 )
 CHECKPOINT = CheckpointKind.CHECKPOINT
+CHANNEL = ChannelId(EdgeId("e"), 0, 0)
+OVERTAKEN = 5
+"""Bytes of rows in each subtask's snapshot."""
 JOB = SimpleNamespace(attempt=initial(TOPOLOGY, NoRestart()))
 
 
@@ -93,8 +107,9 @@ class Driver:
         self.statistics.witness(TimePassed(Millis(now)), JOB, said)
 
     def ack(self, checkpoint, subtask, size, timings):
-        file = KeyedHandle(KeyGroupRange(0, 127), StateFile("f", size))
-        snapshot = SubtaskSnapshot(subtask, keyed=(file,))
+        file = KeyedHandle(KeyGroupRange(0, 127), StateFile("f", size - OVERTAKEN))
+        caught = InFlightHandle(CHANNEL, Side.INPUT, StateFile("g", OVERTAKEN))
+        snapshot = SubtaskSnapshot(subtask, keyed=(file,), in_flight=(caught,))
         acked = SubtaskAcked(AttemptId(1), CheckpointId(checkpoint), subtask, snapshot, timings)
         self.statistics.witness(acked, JOB, ())
 
@@ -125,7 +140,7 @@ def complete(driver, checkpoint, begun, kind=CHECKPOINT):
     driver.at(begun, actions.ReportTriggered(CheckpointId(checkpoint), kind, Millis(begun)))
     for index, (subtask, size) in enumerate(zip(TOPOLOGY.subtasks, (10, 20, 40), strict=True)):
         driver.at(begun + 100 * (index + 1))
-        driver.ack(checkpoint, subtask, size, Timings(index, 10 * index, 2, 50))
+        driver.ack(checkpoint, subtask, size, Timings(index, 10 * index, 2, 50, 0, 100 * index))
     driver.at(begun + 350, actions.ReportCompleted(a_manifest(checkpoint, kind), 350, 50))
 
 
@@ -238,6 +253,21 @@ def test_an_operators_part_is_summarised_over_its_subtasks(driver, view):
     assert page.summary.state_size.model_dump() == {"min": 20, "avg": 30, "max": 40}
     assert page.summary.alignment.duration.max == 20
     assert (page.subtasks[1].start_delay, page.subtasks[1].checkpoint.async_) == (2, 50)
+
+
+def test_what_was_processed_and_persisted_while_aligning_is_told_at_every_level(driver, view):
+    """A4, U1: of a checkpoint, of an operator, of a subtask and of all completed ones."""
+    complete(driver, 7, 1_000)
+    checkpoint, operator = view.checkpoint(7), view.task(7, "sums")
+
+    assert (checkpoint.processed_data, checkpoint.persisted_data) == (300, 3 * OVERTAKEN)
+    assert checkpoint.tasks["sums"].persisted_data == 2 * OVERTAKEN
+    assert operator.summary.alignment.processed.model_dump() == {"min": 100, "avg": 150, "max": 200}
+    assert operator.summary.alignment.persisted.max == OVERTAKEN
+    assert operator.subtasks[1].alignment.processed == 200
+    assert operator.subtasks[1].alignment.persisted == OVERTAKEN
+    assert view.checkpoints().summary.processed_data.avg == 300
+    assert view.checkpoints().summary.persisted_data.avg == 3 * OVERTAKEN
 
 
 def test_what_is_not_known_is_none(driver, view):

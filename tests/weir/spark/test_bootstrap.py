@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - as users write it
 
+from golden_job import FAR_AHEAD_MS, PROCESSED, OneOfEach
 from running_total import RunningTotal
 from weir.connectors.file_sink import read_committed
 from weir.connectors.generator_options import expected_rows
@@ -19,7 +20,7 @@ from weir.slot.aggregate import AggregateOperator
 from weir.spark import WeirSession
 from weir.spark.bootstrap import Savepoint
 from weir.state.files import read_list
-from weir.state.looking import header_of
+from weir.state.looking import header_of, rows_of
 from weir.storage import state_files
 from weir.storage.inspecting import Opening, describe, find
 from weir.storage.objects import store_for
@@ -104,6 +105,177 @@ def test_an_aggregation_begins_with_what_spark_has_aggregated(totals, tmp_path):
     (out,) = operator.flush()
     assert out.to_pylist() == [{"key": 7, "sum": 75}]
     assert operator.capture(CheckpointId(1)).keyed
+
+
+@pytest.fixture(scope="module")
+def rows(session):
+    """Three rows of each of fifty keys, the newest first."""
+    return session.spark.range(150).selectExpr(
+        "id % 50 AS key",
+        "10 - id DIV 50 AS at",
+        "id AS value",
+        "IF(id % 2 = 0, 'even', 'odd') AS parity",
+    )
+
+
+@pytest.fixture(scope="module")
+def one_of_each(rows, tmp_path_factory):
+    """Every kind of state that a processor can have."""
+    path = tmp_path_factory.mktemp("one-of-each") / "savepoint"
+    totals = rows.groupBy("key").agg(
+        F.sum("value").alias("total"), F.count("*").cast("int").alias("rows")
+    )
+    parities = rows.groupBy("key", "parity").agg(F.count("*").alias("rows"))
+    timers = rows.selectExpr("key", f"{FAR_AHEAD_MS} + key AS at").distinct()
+    return (
+        Savepoint.new(16)
+        .withKeyedState("each", "total", totals, key=["key"], value=["total", "rows"])
+        .withListState("each", "seen", rows, key=["key"], value=["value"], order=["at"])
+        .withMapState("each", "parities", parities, key=["key"], userKey=["parity"], value=["rows"])
+        .withTimers("each", timers, key=["key"], expires="at", timeMode="ProcessingTime")
+        .write(str(path))
+    )
+
+
+def restored_states(location, parallelism):
+    """What processors of that width keep once they have restored, state by state."""
+    head = ProcessorHead(
+        ("key",),
+        OneOfEach(),
+        RowsAs.ROWS,
+        schema_of(INPUT),
+        schema_of(PROCESSED),
+        "ProcessingTime",
+    )
+    states = {}
+    for index in range(parallelism):
+        operator = ProcessorOperator(head, place(index, parallelism))
+        operator.restore(inherited(location, index, parallelism))
+        for piece in operator.capture(CheckpointId(1)).keyed:
+            for batch in rows_of([piece.write()], piece.groups):
+                states.setdefault(piece.name, []).extend(batch.to_pylist())
+    return states
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_a_processor_begins_with_lists_maps_and_timers(one_of_each, parallelism):
+    """S9, S11: each key has all of its own, and lists have the order that was asked for."""
+    states = restored_states(one_of_each, parallelism)
+
+    seen, parities, timers = (
+        [{**row, "key_group": 0} for row in states[name] if row["key"] == 7]
+        for name in ("seen", "parities", "$timers")
+    )
+    seven = {"key_group": 0, "key": 7}
+    assert [row["value.value"] for row in sorted(seen, key=lambda row: row["state.ordinal"])] == [
+        107,
+        57,
+        7,
+    ]
+    assert parities == [{**seven, "user_key.parity": "odd", "value.rows": 3}]
+    assert timers == [
+        {**seven, "timer.expires_at": FAR_AHEAD_MS + 7, "timer.time": "ProcessingTime"}
+    ]
+    assert {name: len(rows) for name, rows in states.items()} == {
+        "total": 50,
+        "seen": 150,
+        "parities": 50,
+        "$timers": 50,
+    }
+
+
+def test_a_timer_may_be_for_a_timestamp(session, tmp_path):
+    """S9: it is kept in milliseconds, as the processor registers it."""
+    frame = session.spark.sql("SELECT 7L AS key, TIMESTAMP_MILLIS(1234567L) AS at")
+    timers = Savepoint.new(16).withTimers(
+        "each", frame, key=["key"], expires="at", timeMode="EventTime"
+    )
+    manifest = find(STORE, timers.write(str(tmp_path / "s")))
+    (handle,) = (handle for snapshot in manifest.snapshots for handle in snapshot.keyed)
+    (batch,) = rows_of([state_files.fetch(STORE, handle.file)], handle.groups)
+
+    assert batch.column("timer.expires_at").to_pylist() == [1234567]
+
+
+REFUSED = {
+    "a list without an order": (
+        lambda s, f: s.withListState("u", "seen", f, key=["key"], value=["value"], order=[]),
+        "'seen' of u: no column says the order of the list",
+    ),
+    "a map without user keys": (
+        lambda s, f: s.withMapState("u", "m", f, key=["key"], userKey=[], value=["value"]),
+        "'m' of u: a map has user keys; name their columns",
+    ),
+    "a user key that is a collection": (
+        lambda s, f: s.withMapState(
+            "u",
+            "m",
+            f.selectExpr("key", "array(at) AS at", "value"),
+            key=["key"],
+            userKey=["at"],
+            value=["value"],
+        ),
+        r"user_key.at is list<.*make it a string, or several columns",
+    ),
+    "a timer for a text": (
+        lambda s, f: s.withTimers("u", f, key=["key"], expires="parity", timeMode="EventTime"),
+        "'parity' is string; a timer is for a timestamp",
+    ),
+    "a time that does not exist": (
+        lambda s, f: s.withTimers("u", f, key=["key"], expires="at", timeMode="None"),
+        "timers do not go by 'None'; choose of ProcessingTime, EventTime",
+    ),
+    "an aggregation that is a processor": (
+        lambda s, f: s.withAggregates("u", f, key=["key"]).withKeyedState(
+            "u", "total", f, key=["key"], value=["value"]
+        ),
+        "'aggregates' and 'total' of u cannot be one operator's",
+    ),
+    "two keys of one operator": (
+        lambda s, f: s.withKeyedState("u", "a", f, key=["key"], value=["value"]).withKeyedState(
+            "u", "b", f, key=["parity"], value=["value"]
+        ),
+        "'a' and 'b' of u cannot be one operator's: both must have the same key",
+    ),
+    "a state that is given twice": (
+        lambda s, f: s.withKeyedState("u", "a", f, key=["key"], value=["value"]).withKeyedState(
+            "u", "a", f, key=["key"], value=["at"]
+        ),
+        "'a' of u is given twice",
+    ),
+    "a key that cannot be one": (
+        lambda s, f: s.withKeyedState(
+            "u", "a", f.selectExpr("array(key) AS key", "value"), key=["key"], value=["value"]
+        ),
+        "'key' of type list<.* cannot be a key",
+    ),
+}
+
+
+@pytest.mark.parametrize("wrong", REFUSED)
+def test_what_makes_no_sense_is_refused_before_anything_is_written(rows, wrong):
+    """U3: the state, the column and the way out are named."""
+    make, words = REFUSED[wrong]
+    with pytest.raises(JobRejected, match=words):
+        make(Savepoint.new(16), rows)
+
+
+@pytest.mark.parametrize(
+    ("frame", "words"),
+    [
+        ("SELECT 7L AS key, CAST(NULL AS LONG) AS at", "timer.expires_at is null in 1 rows"),
+        ("SELECT 7L AS key, 5L AS at UNION ALL SELECT 7L, 5L", "has 2 rows"),
+    ],
+    ids=["a timer without a time", "the same timer twice"],
+)
+def test_rows_that_cannot_be_timers_are_refused(session, tmp_path, frame, words):
+    """U3: what is wrong with them is said."""
+    timers = Savepoint.new(16).withTimers(
+        "each", session.spark.sql(frame), key=["key"], expires="at", timeMode="EventTime"
+    )
+    with pytest.raises(JobRejected, match=words):
+        timers.write(str(tmp_path / "s"))
+    assert not (tmp_path / "s/_metadata").exists()
 
 
 def test_a_key_with_two_rows_is_refused(totals, tmp_path):

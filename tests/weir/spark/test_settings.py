@@ -7,7 +7,7 @@ import pytest
 
 from weir.api.config import load_config
 from weir.errors import JobRejected
-from weir.spark.settings import FOR_SLOTS, ONE_THREAD, OWN_CORES, nested, spark_settings
+from weir.spark.settings import FOR_SLOTS, MASTER, ONE_THREAD, OWN_CORES, nested, spark_settings
 
 SOURCE = Path("runtime")
 
@@ -91,6 +91,14 @@ def test_what_the_user_sets_wins():
     given = {"spark.master": "k8s://https://cluster", "spark.task.maxFailures": "4"}
     settings = spark_settings(1, SOURCE, given)
     assert settings.items() >= given.items()
+
+
+def test_the_environment_says_where_machines_are(monkeypatch):
+    """D5: the same file runs on Kubernetes, where its pod knows the master."""
+    monkeypatch.setenv(MASTER, "k8s://https://cluster")
+    assert spark_settings(1, SOURCE, {})["spark.master"] == "k8s://https://cluster"
+    given = {"spark.master": "local[1]"}
+    assert spark_settings(1, SOURCE, given)["spark.master"] == "local[1]"
 
 
 def test_slots_find_our_package_and_the_users(monkeypatch):

@@ -3,8 +3,17 @@
 import pytest
 from pyspark.errors import PySparkException
 
+from counted_rows import COUNT, FORGET, SPLITS, a_counting_graph, expected_counts
+from fed_jobs import FedSource
+from golden_job import FAR_AHEAD_MS
 from golden_savepoint import EXPECTED, GOLDEN
+from weir.core.coordinator.actions import Granted
+from weir.core.policy import Policy
+from weir.core.recovery import Wish
+from weir.core.snapshots import CheckpointKind
+from weir.slot.keeping import Keeping
 from weir.spark.state_reader import register
+from whole_job import WholeJob, all_free
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +40,61 @@ def test_a_map_state_has_a_row_for_each_entry(reader):
 
     rows = parities.groupBy("user_key_parity").sum("value_rows").collect()
     assert sum(row[1] for row in rows) == sum(rows for _, rows in EXPECTED["total"].values())
+
+
+def test_a_list_state_has_a_row_for_each_element(reader):
+    """S9: with its place in the list."""
+    seen = reader.option("operator", "each").option("state", "seen").load()
+
+    assert seen.schema.simpleString() == (
+        "struct<key_group:int,key:bigint,state_ordinal:bigint,value_value:bigint>"
+    )
+    sums = seen.groupBy("key").agg({"value_value": "sum", "state_ordinal": "max"}).collect()
+    found = {str(r.key): [r["sum(value_value)"], r["max(state_ordinal)"] + 1] for r in sums}
+    assert found == EXPECTED["total"]
+
+
+def test_timers_are_a_state_like_any_other(reader):
+    """S9: each says what it is for and what it goes by."""
+    timers = reader.option("operator", "each").option("state", "$timers").load()
+
+    found = {(str(r.key), r.timer_expires_at, r.timer_time) for r in timers.collect()}
+    assert found == {(key, FAR_AHEAD_MS + int(key), "ProcessingTime") for key in EXPECTED["total"]}
+
+
+@pytest.fixture(scope="module")
+def layered(tmp_path_factory):
+    """An incremental checkpoint whose layers were laid by jobs of two and of three slots."""
+    place = tmp_path_factory.mktemp("layered")
+    source = FedSource({split: [] for split in SPLITS}, is_endless=True)
+    keeping = Keeping(f"file://{place}", 0, 0, is_incremental=True)
+    job = WholeJob(keeping, lambda width: a_counting_graph(source, width))
+    for width in (2, 3):
+        job.start(Policy(incremental=True), width, Wish(f"of width {width}"), all_free(*SPLITS))
+        for number in range(3):
+            source.feed(*range(0, 500, 1 + 40 * number), split=SPLITS[number])
+            job.settle(30)
+            assert isinstance(job.answer(job.ask(CheckpointKind.CHECKPOINT)), Granted)
+    job.close_slots()
+    read_to = {split: str(len(rows)) for split, rows in source.splits.items()}
+    return job.driver.job.coordinator.completed[-1].manifest, expected_counts(source, read_to)
+
+
+@pytest.mark.parametrize(
+    ("operator", "column"), [(COUNT, "count(*)"), (FORGET, "value_rows")], ids=[COUNT, FORGET]
+)
+def test_layers_are_read_as_the_state_they_make(session, layered, operator, column):
+    """S4, S9, S11: whatever lies in older layers, and however wide the job was that laid them."""
+    manifest, expected = layered
+    handles = [h for s in manifest.snapshots if s.subtask.operator == operator for h in s.keyed]
+    assert len({handle.groups for handle in handles}) == 3 < len(handles)
+
+    register(session.spark)
+    frame = session.spark.read.format("weir-state").option("operator", operator)
+    rows = frame.option("path", manifest.location).load().collect()
+
+    assert {row.n: row[column] for row in rows} == expected[operator]
+    assert len(rows) == len(expected[operator])
 
 
 def test_the_only_state_of_an_operator_needs_no_name(reader):

@@ -18,6 +18,16 @@ def test_what_was_written_is_read(place, data):
     assert place.store.size(place.url("chk-1/state")) == len(memoryview(data))
 
 
+@pytest.mark.parametrize(("size", "start"), [(3, b"byt"), (99, b"bytes")])
+def test_the_first_bytes_can_be_read_alone(place, size, start):
+    """S12: what a state file holds is said at its beginning."""
+    place.store.write(place.url("chk-1/state"), b"bytes")
+
+    assert place.store.read_start(place.url("chk-1/state"), size) == start
+    with pytest.raises(NotFound):
+        place.store.read_start(place.url("nothing"), size)
+
+
 def test_writing_again_replaces(place):
     """C8: a manifest that is written twice is one manifest."""
     place.store.write(place.url("a"), b"old and longer")

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from weir.connectors.pyspark.rows import MisfitRow
 from weir.ports.operators import Batch
-from weir.state.columns import keys_of
+from weir.state.columns import columns_of, keys_of
 from weir.state.slots import Key
 
 
@@ -68,6 +68,11 @@ class FrameShape:
         except (TypeError, ValueError, OverflowError, NotImplementedError) as error:
             reason = f"column {field.name!r} was declared as {field.type}: {error}"
             raise MisfitRow(reason, frames[0]) from error
+
+
+def frame_of(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pd.DataFrame:
+    """Rows of state as one frame."""
+    return _frame(pa.RecordBatch.from_arrays(columns_of(rows, list(schema)), schema=schema))
 
 
 def _frame(batch: Batch) -> pd.DataFrame:

@@ -190,7 +190,7 @@ class Handle(spark.StatefulProcessorHandle):
             self._slots.drop(state.column)
 
     def _row_type(self, name: str, schema: StructType | str) -> RowType:
-        return RowType(f"state {name!r}", schema_of(schema), row_maker)
+        return RowType(f"state {name!r}", _declared_schema(schema), row_maker)
 
     def _is_new(self, name: str, declared: Declared) -> bool:
         self._check_declaring(f"state {name!r}")
@@ -220,3 +220,12 @@ class Handle(spark.StatefulProcessorHandle):
                 "timers need a time; run transformWithState with timeMode ProcessingTime or"
                 " EventTime instead of None"
             )
+
+
+def _declared_schema(schema: StructType | str) -> pa.Schema:
+    """A StructType's own short form does not say which fields may not be null."""
+    found = schema_of(schema)
+    if isinstance(schema, str):
+        return found
+    pairs = zip(found, schema.fields, strict=True)
+    return pa.schema([field.with_nullable(told.nullable) for field, told in pairs])

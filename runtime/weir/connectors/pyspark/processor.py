@@ -2,8 +2,9 @@
 
 ``handleInputRows`` is called once for each key of a batch, with the rows of that key in the batch;
 keys come in the order of their first row. What PySpark calls the current batch's processing time is
-the clock when the batch was taken up. Timers fire between batches, a bounded number at a time and
-the earliest first; as in PySpark a timer is deleted after its handler returned.
+the clock when the batch was taken up. Timers fire between batches, for a bounded time and the
+earliest first; as in PySpark a timer is deleted after its handler returned. Timers that a snapshot
+found due and not fired are in its state, and fire as soon as it is restored (spec A11).
 
 The operator works on a copy of the processor that it was given, so that a restarted subtask begins
 with the object that the user made, not with what an earlier attempt left in it.
@@ -11,8 +12,10 @@ with the object that the user made, not with what an earlier attempt left in it.
 
 import copy
 import gc
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from time import perf_counter
 from typing import Any, Protocol
 
 from pyspark.sql.streaming.stateful_processor import (
@@ -23,6 +26,7 @@ from pyspark.sql.streaming.stateful_processor import (
 
 from weir.connectors.pyspark.frames import FrameShape
 from weir.connectors.pyspark.handle import Handle
+from weir.connectors.pyspark.initial_rows import INITIAL_ROWS, InitialRows
 from weir.connectors.pyspark.rows import MisfitRow, RowShape
 from weir.core.ids import CheckpointId, EdgeId, Millis
 from weir.core.key_groups import range_of
@@ -34,16 +38,23 @@ from weir.state import pieces
 from weir.state.files import KeyedState, read_keyed
 from weir.state.overlay import laid_over
 from weir.state.slots import Key, KeySlots
-from weir.state.timers import TimeMode, Timers
+from weir.state.timers import TIMERS, TimeMode, Timers
 from weir.state.ttl import Sweep
 from weir.state.values import KeyedColumn
 from weir.state.versions import Versions
 
+log = logging.getLogger("weir.slot")
+
 FIRED_AT_ONCE = 256
-"""How many timers one call of ``fire`` takes on."""
+"""How many timers one call of ``fire`` takes on at most."""
+
+FIRING_SECONDS = 0.01
+"""After this long a call of ``fire`` takes on no other timer."""
 
 UNKNOWN_TIME = -1
 """What PySpark says where the time mode has no such time."""
+
+AT_ONCE = Millis(0)
 
 SHOWN = 200
 """How much of a row a failure shows."""
@@ -77,6 +88,9 @@ class ProcessorOperator:
         self._timers = Timers(self._slots, self._mode)
         self._sweep = Sweep(self._slots)
         self._handle = Handle(self._slots, self._timers, self._mode)
+        self._initial = (
+            None if head.initial is None else InitialRows(self._slots, head.initial, head.rows_as)
+        )
         self._shape = _shape(head)
         fields = tuple(head.input.field(name) for name in head.keys)
         self._keys = pieces.Keys(fields, place.max_parallelism)
@@ -86,15 +100,14 @@ class ProcessorOperator:
         self._call_user("init", lambda: self._processor.init(self._handle))
         self._handle.seal()
         self._slots.cursor.now = self._place.clock()
-        self._watermark = heritage.watermark or self._watermark
-        files: dict[str, list[KeyedState]] = {}
-        for groups, data in heritage.keyed:
-            state = read_keyed(data, groups)
-            files.setdefault(state.name, []).append(state)
-        for its_files in files.values():
-            self._load(laid_over(its_files))
+        self._watermark = max(self._watermark, heritage.watermark or self._watermark)
+        changed = self._load_all(heritage)
+        if self._initial is not None:
+            self._initial.restored()
         if self._place.is_incremental:
-            self._versions.remember(heritage.checkpoint, self._pieces().versions)
+            # What is declared differently now cannot be laid over the files of then.
+            kept = {n: v for n, v in self._pieces().versions.items() if n not in changed}
+            self._versions.remember(heritage.checkpoint, kept)
 
     def process(self, edge: EdgeId, batch: Batch) -> Iterable[Batch]:
         del edge
@@ -105,17 +118,17 @@ class ProcessorOperator:
         self._watermark = max(self._watermark, watermark)
 
     def is_due(self) -> bool:
-        return self._timers.is_due(self._timers_now())
+        return self._has_initial_rows() or self._timers.is_due(self._timers_now())
 
     def fire(self) -> Iterable[Batch]:
         with _collector_at_rest():
             return self._emitted("handleExpiredTimer", self._fire_some())
 
     def next_timer(self) -> Millis | None:
+        if self._mode is not TimeMode.PROCESSING_TIME or self._has_initial_rows():
+            return AT_ONCE if self.is_due() else None
         earliest = self._timers.earliest()
-        if earliest is None or self._mode is not TimeMode.PROCESSING_TIME:
-            return None
-        return Millis(earliest + 1)
+        return None if earliest is None else Millis(earliest + 1)
 
     def flush(self) -> Iterable[Batch]:
         return ()
@@ -145,19 +158,35 @@ class ProcessorOperator:
         self._call_user("close", self._processor.close)
 
     def _states(self) -> list[KeyedColumn]:
-        declared = list(self._handle.states.values())
-        return declared if self._mode is TimeMode.NONE else [*declared, self._timers]
+        states = list(self._handle.states.values())
+        if self._mode is not TimeMode.NONE:
+            states.append(self._timers)
+        if self._initial is not None and self._initial.waiting:
+            states.append(self._initial.state)
+        return states
 
-    def _load(self, restored: KeyedState) -> None:
-        if restored.name in self._handle.deleted:
-            return
-        states = {state.name: state for state in (*self._states(), self._timers)}
+    def _load_all(self, heritage: Heritage) -> set[str]:
+        """The names of the states that were declared differently when they were kept."""
+        files: dict[str, list[KeyedState]] = {}
+        for groups, data in heritage.keyed:
+            state = read_keyed(data, groups)
+            files.setdefault(state.name, []).append(state)
+        changed: set[str] = set()
+        for name, its_files in files.items():
+            for part in laid_over(its_files):
+                if self._load(part):
+                    changed.add(name)
+        return changed
+
+    def _load(self, restored: KeyedState) -> bool:
+        """What nobody declares is passed over: the driver has asked whether it may be."""
+        states: dict[str, KeyedColumn] = {**self._handle.states, TIMERS: self._timers}
+        if self._initial is not None:
+            states[INITIAL_ROWS] = self._initial.state
         if restored.name not in states:
-            raise JobRejected(
-                f"The checkpoint has a state '{restored.name}' that {self._name}.init does not"
-                " declare. Declare it, or drop it with handle.deleteIfExists in init."
-            )
-        pieces.load(restored, self._slots, states[restored.name], self._keys)
+            log.info("%s: state '%s' is not restored.", self._place.subtask, restored.name)
+            return False
+        return pieces.load(restored, self._slots, states[restored.name], self._keys)
 
     def _take_time(self) -> TimerValues:
         """One look at the clock, for all that a turn does."""
@@ -179,27 +208,52 @@ class ProcessorOperator:
         key: Key = ()
         rows: list[Any] = []
         given: Iterator[Any] = iter(rows)
+        initial = {} if self._initial is None else self._initial.waiting
         try:
             for key, rows in self._shape.grouped(batch).items():
+                if initial and key in initial:
+                    self._begin_with(key, times)
                 slots.seek(key)
                 given = iter(rows)
                 yielded.extend(handle(key, given, times))
                 if cursor.may_be_empty:
                     slots.settle()
-        except JobRejected:
+        except (JobRejected, UserCodeFailed):
             raise
         except Exception as error:  # the user's code may raise anything
             raise self._failure("handleInputRows", key, _reached(rows, given)) from error
         return yielded
 
+    def _has_initial_rows(self) -> bool:
+        return self._initial is not None and bool(self._initial.waiting)
+
+    def _begin_with(self, key: Key, times: TimerValues) -> None:
+        """Give the processor what the key begins with."""
+        assert self._initial is not None, "somebody waits"
+        for given in self._initial.take(key):
+            try:
+                self._processor.handleInitialState(key, given, times)
+            except JobRejected:
+                raise
+            except Exception as error:  # the user's code may raise anything
+                raise self._failure("handleInitialState", key, f"row {_cut(given)}") from error
+        if self._slots.cursor.may_be_empty:
+            self._slots.settle()
+
     def _fire_some(self) -> list[object]:
         times = self._take_time()
         now = self._timers_now()
+        until = perf_counter() + FIRING_SECONDS
         yielded: list[object] = []
         for _ in range(FIRED_AT_ONCE):
-            if not self._timers.is_due(now):
+            if self._initial is not None and self._initial.waiting:
+                self._begin_with(next(iter(self._initial.waiting)), times)
+            elif self._timers.is_due(now):
+                yielded.extend(self._fire_one(times))
+            else:
                 break
-            yielded.extend(self._fire_one(times))
+            if perf_counter() > until:
+                break
         return yielded
 
     def _fire_one(self, times: TimerValues) -> list[object]:

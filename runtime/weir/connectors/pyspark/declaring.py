@@ -1,0 +1,60 @@
+"""Asks a processor, before any slot runs it, which states it would keep.
+
+As in PySpark the driver calls ``init`` on a copy of the processor with a handle that keeps nothing,
+and ``close`` after it. What comes back are shapes, to be held against those of a snapshot.
+"""
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+from weir.connectors.pyspark.handle import Handle
+from weir.connectors.pyspark.initial_rows import INITIAL_ROWS, InitialRows
+from weir.dataflow.physical import ProcessorHead
+from weir.errors import JobRejected
+from weir.state.pieces import Keys, shape_of
+from weir.state.shapes import StateShape
+from weir.state.slots import KeySlots
+from weir.state.timers import TIMERS, TimeMode, Timers
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredStates:
+    """What ``init`` asked for."""
+
+    shapes: Mapping[str, StateShape]
+    deleted: frozenset[str]
+    """Names whose restored state nobody wants any more."""
+
+
+def states_declared_by(head: ProcessorHead) -> DeclaredStates:
+    """The processor's own states, and those that are kept for it."""
+    if not isinstance(head.processor, StatefulProcessor):
+        raise JobRejected(
+            f"a {type(head.processor).__name__} is no StatefulProcessor; derive its class from"
+            " pyspark's StatefulProcessor"
+        )
+    processor = copy.deepcopy(head.processor)
+    slots = KeySlots()
+    timers = Timers(slots, TimeMode.NONE)
+    handle = Handle(slots, timers, TimeMode.NONE)
+    try:
+        processor.init(handle)
+        handle.seal()
+        processor.close()
+    except JobRejected:
+        raise
+    except Exception as error:  # the user's code may raise anything
+        raise JobRejected(
+            f"{type(processor).__name__}.init failed in the driver, where it is asked which states"
+            f" it keeps: {type(error).__name__}: {error}. Open in handleInputRows what only the"
+            " executors can reach."
+        ) from error
+    keys = Keys(tuple(head.input.field(name) for name in head.keys), max_parallelism=1)
+    states = {**handle.states, TIMERS: timers}
+    if head.initial is not None:
+        states[INITIAL_ROWS] = InitialRows(slots, head.initial, head.rows_as).state
+    shapes = {name: shape_of(state, keys) for name, state in states.items()}
+    return DeclaredStates(shapes, frozenset(handle.deleted))

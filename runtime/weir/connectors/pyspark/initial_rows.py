@@ -1,0 +1,58 @@
+"""Hands the rows of an initial state to a processor: each key's once, before its first input row.
+
+The rows are state themselves, a list for each key in the snapshot that a new job begins with. A
+key's rows are handed over and forgotten in one turn, so a checkpoint holds either them or what the
+processor made of them: a failure repeats what was undone, and a restored job finds none. Keys that
+get no input have their turn too, a bounded number at a time.
+
+Who made that snapshot is not known here.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from weir.connectors.pyspark.frames import frame_of
+from weir.connectors.pyspark.rows import row_maker
+from weir.dataflow.physical import RowsAs
+from weir.state.row_types import Row, RowType
+from weir.state.slots import Key, KeySlots
+from weir.state.values import ListState
+
+INITIAL_ROWS = "$initial"
+"""The name of the state; no user's state can have it."""
+
+Given: TypeAlias = Callable[[Sequence[Row]], list[Any]]
+
+
+class InitialRows:
+    """What waits for ``handleInitialState``."""
+
+    def __init__(self, slots: KeySlots, schema: pa.Schema, rows_as: RowsAs) -> None:
+        row_type = RowType("the initial state", schema, row_maker)
+        self.state = ListState(INITIAL_ROWS, slots, row_type)
+        self.waiting: dict[Key, None] = {}
+        """The keys whose turn has not come, in any order."""
+        self._slots = slots
+        self._given = _given(schema, rows_as)
+
+    def restored(self) -> None:
+        """The state is as it was in the snapshot."""
+        self.waiting = dict.fromkeys(self._slots.keys_with(self.state.column))
+
+    def take(self, key: Key) -> list[Any]:
+        """What the processor is to be given for the key, call by call; it waits no longer."""
+        del self.waiting[key]
+        self._slots.seek(key)
+        rows = list(self.state.get())
+        self.state.clear()
+        return self._given(rows)
+
+
+def _given(schema: pa.Schema, rows_as: RowsAs) -> Given:
+    """As in PySpark: a row for each call, or a frame with all rows of the key."""
+    if rows_as is RowsAs.PANDAS:
+        return lambda rows: [frame_of(rows, schema)]
+    make_row = row_maker(schema.names)
+    return lambda rows: [make_row(row) for row in rows]

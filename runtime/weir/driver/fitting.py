@@ -1,0 +1,99 @@
+"""Holds the keyed state that a job is to restore against what its operators declare now (spec S12).
+
+This happens before the driver takes its epoch, so a job whose state does not fit has changed
+nothing: no slot has begun, and the driver before it could still go on. Only the beginnings of files
+are read, several at a time, however large the state is. All that does not fit is said at once.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import pyarrow as pa
+
+from weir.connectors.pyspark.declaring import states_declared_by
+from weir.core.ids import OperatorId
+from weir.core.snapshots import Manifest, StateFile
+from weir.dataflow.physical import AggregateHead, JobGraph, ProcessorHead
+from weir.errors import JobRejected
+from weir.state.evolution import obstacles
+from weir.state.shapes import AGGREGATES, StateShape, shape_of_file, told_apart
+from weir.state.table import AggregateTable
+from weir.storage.contract import ObjectStore
+
+READERS = 16
+
+
+def check_state_fits(
+    store: ObjectStore, manifest: Manifest, graph: JobGraph, *, allow_non_restored: bool
+) -> None:
+    """Refuse a restore that would fail or lose state, with every reason there is."""
+    found: list[str] = []
+    for stage in graph.stages:
+        match stage.head:
+            case ProcessorHead():
+                shapes = _shapes(store, manifest, stage.operator)
+                problems = _of_processor(stage.head, shapes, drops=allow_non_restored)
+            case AggregateHead():
+                shapes = _shapes(store, manifest, stage.operator)
+                problems = _of_aggregation(stage.head, shapes)
+            case _:
+                continue
+        found += [f"operator {stage.operator!r}: {problem}" for problem in problems]
+    if found:
+        listed = "\n".join(dict.fromkeys(found))
+        raise JobRejected(f"The state at {manifest.location} does not fit the job.\n{listed}")
+
+
+def _shapes(store: ObjectStore, manifest: Manifest, operator: OperatorId) -> list[StateShape]:
+    files = [
+        handle.file
+        for snapshot in manifest.snapshots
+        if snapshot.subtask.operator == operator
+        for handle in snapshot.keyed
+    ]
+    if not files:
+        return []
+    with ThreadPoolExecutor(min(READERS, len(files))) as readers:
+        return told_apart(readers.map(partial(_shape, store), files))
+
+
+def _shape(store: ObjectStore, file: StateFile) -> StateShape:
+    if not file.path:
+        return shape_of_file(lambda size: file.content[:size])
+    return shape_of_file(partial(store.read_start, file.path))
+
+
+def _of_processor(head: ProcessorHead, shapes: list[StateShape], *, drops: bool) -> Iterator[str]:
+    if not shapes:
+        return
+    declared = states_declared_by(head)
+    name = type(head.processor).__name__
+    for stored in shapes:
+        if stored.name in declared.shapes:
+            for problem in obstacles(stored, declared.shapes[stored.name]):
+                yield (
+                    f"state '{stored.name}': {problem}. Remedy: declare it as it was, or give the"
+                    " new one another name."
+                )
+        elif not drops and stored.name not in declared.deleted:
+            yield (
+                f"state '{stored.name}' is not declared by {name}.init any more. Remedy: declare"
+                f" it, drop it with handle.deleteIfExists({stored.name!r}) in init, or allow"
+                " non-restored state and lose it."
+            )
+
+
+def _of_aggregation(head: AggregateHead, shapes: list[StateShape]) -> Iterator[str]:
+    table = AggregateTable(head.keys, head.aggregates, head.input)
+    for stored in shapes:
+        if stored.kind != AGGREGATES:
+            yield (
+                f"state '{stored.name}' was kept by a processor, and the operator is an aggregation"
+                " now. Remedy: give the aggregation a uid of its own."
+            )
+            continue
+        try:
+            table.places(pa.schema((*stored.keys, *stored.fields)))
+        except JobRejected as refused:
+            yield str(refused)
