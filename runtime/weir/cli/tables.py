@@ -37,7 +37,8 @@ def _job(endpoint: Endpoint) -> tuple[str, str, str]:
 
 
 def of_checkpoints(history: Iterable[Checkpoint]) -> Table:
-    table = Table("id", "type", "triggered", "took", "size", "acks", "status", box=SIMPLE_HEAD)
+    titles = ("id", "type", "started", "took", "size", "in flight", "acks", "status")
+    table = Table(*titles, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for checkpoint in history:
         table.add_row(*_checkpoint(checkpoint))
     return table
@@ -52,6 +53,7 @@ def _checkpoint(checkpoint: Checkpoint) -> tuple[str, ...]:
         f"{triggered:%H:%M:%S}",
         figures.duration(checkpoint.end_to_end_duration),
         figures.size(checkpoint.state_size),
+        figures.size(checkpoint.persisted_data),
         f"{checkpoint.num_acknowledged_subtasks}/{checkpoint.num_subtasks}",
         f"[{COLOURS[checkpoint.status]}]{reason or checkpoint.status}[/]",
     )

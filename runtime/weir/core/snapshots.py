@@ -141,6 +141,11 @@ class SubtaskSnapshot:
     def bytes(self) -> int:
         return sum(piece.bytes for piece in self.pieces())
 
+    @property
+    def in_flight_bytes(self) -> int:
+        """Of all that, the data that the barrier overtook."""
+        return sum(handle.file.bytes for handle in self.in_flight)
+
 
 @dataclass(frozen=True, slots=True)
 class Commit:

@@ -63,6 +63,8 @@ class Ack:
     """From the trigger to the first barrier here."""
     alignment_ms: int
     """From the first barrier to the last."""
+    processed_bytes: int
+    """What went through the operator in that time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,8 @@ class Part:
     aligned: Millis
     """When its last barrier came."""
     inputs_done: bool
+    processed_bytes: int = 0
+    """Between the two."""
     snapshot: SubtaskSnapshot | None = None
     recording: dict[ChannelId, list[Element]] = field(default_factory=dict)
     overtaken: dict[ChannelId, list[Element]] = field(default_factory=dict)
@@ -144,8 +148,8 @@ class Part:
 
     def ack(self, snapshot: SubtaskSnapshot) -> Ack:
         """The trigger was timed by another machine's clock, which may be ahead of ours."""
-        start_delay = max(0, self.since - self.barrier.triggered_at)
-        return Ack(self.barrier.checkpoint, snapshot, start_delay, self.aligned - self.since)
+        delay, duration = max(0, self.since - self.barrier.triggered_at), self.aligned - self.since
+        return Ack(self.barrier.checkpoint, snapshot, delay, duration, self.processed_bytes)
 
 
 @dataclass(slots=True)
@@ -163,6 +167,10 @@ class Task:
     """Behind a synchronous savepoint's barrier: not a record may follow."""
     leaving: bool = False
     finished: bool = False
+    processed_bytes: int = 0
+    """What has gone through the operator so far, as the shell counts it."""
+    first_seen: dict[CheckpointId, int] = field(default_factory=dict)
+    """How much that was when the first barrier of each checkpoint came."""
 
     # -- what comes in
 
@@ -193,6 +201,7 @@ class Task:
         """The coordinator starts the barrier here."""
         if barrier.checkpoint in self.aborted:
             return self._pass_abort_on(barrier.checkpoint, now)
+        self._see(barrier)
         drain: list[Order] = [Drain()] if barrier.kind.drains and not self.at_end else []
         orders = self._obey(self.aligner.begin(barrier, now), now)
         return drain + orders if orders and not self.inboxes else orders
@@ -230,6 +239,10 @@ class Task:
             if part.outputs_waiting and self._output_deadline(part) <= now:
                 orders += self._promote(part)
         return orders
+
+    def is_recording(self, channel: ChannelId) -> bool:
+        """Whether what arrives there is in-flight data of a checkpoint."""
+        return self._recording(channel) is not None
 
     def next_deadline(self) -> Millis | None:
         aligning = self.aligner.deadline()
@@ -309,7 +322,14 @@ class Task:
     def _barrier(self, channel: ChannelId, barrier: Barrier, now: Millis) -> list[Order]:
         if barrier.checkpoint in self.aborted:
             return self._pass_abort_on(barrier.checkpoint, now)
+        self._see(barrier)
         return self._obey(self.aligner.barrier_reached(channel, barrier, now), now)
+
+    def _see(self, barrier: Barrier) -> None:
+        self.first_seen.setdefault(barrier.checkpoint, self.processed_bytes)
+
+    def _processed_since(self, checkpoint: CheckpointId) -> int:
+        return self.processed_bytes - self.first_seen[checkpoint]
 
     def _announce(self, element: Element, now: Millis) -> list[Order]:
         """The waiting of a barrier that may time out counts from its arrival."""
@@ -317,12 +337,14 @@ class Task:
             return []
         if element.checkpoint in self.aborted:
             return []
+        self._see(element)
         return self._obey(self.aligner.announced(element, now), now)
 
     def _overtaking(self, channel: ChannelId, barrier: Barrier, now: Millis) -> list[Order]:
         """The barrier overtakes its own channel too, which is recorded before it is delivered."""
         if barrier.checkpoint in self.aborted:
             return self._pass_abort_on(barrier.checkpoint, now)
+        self._see(barrier)
         orders = self._obey(self.aligner.announced(barrier, now), now)
         if self._is_aligning(barrier.checkpoint):
             orders += self._obey(self.aligner.marker_arrived(channel), now)
@@ -347,7 +369,9 @@ class Task:
         checkpoint = barrier.checkpoint
         self.aborted = {other for other in self.aborted if other > checkpoint}
         outgoing = unaligned(barrier) if overtaking else barrier
+        self.first_seen = {c: seen for c, seen in self.first_seen.items() if c >= checkpoint}
         part = Part(outgoing, verdict.since, now, aligned=now, inputs_done=not overtaking)
+        part.processed_bytes = self._processed_since(checkpoint)
         self.parts[checkpoint] = part
         if barrier.kind.is_synchronous:
             self.holding = True
@@ -400,6 +424,7 @@ class Task:
         if part is None:
             return []
         part.inputs_done, part.aligned = True, now
+        part.processed_bytes = self._processed_since(checkpoint)
         return self._ack_when_whole(part)
 
     def _ack_when_whole(self, part: Part) -> list[Order]:

@@ -1,7 +1,8 @@
 """Decides which rows of a batch leave on which channel of an edge.
 
 Every row leaves exactly once (on a broadcast edge, once for each receiver), rows for one receiver
-keep their order, and no batch that leaves is empty. Markers are not routed: they go to everyone.
+keep their order, and no batch that leaves is empty or too long for a channel. Markers are not
+routed: they go to everyone.
 """
 
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import pyarrow as pa
 from weir.core.ids import ChannelId
 from weir.core.key_groups import owners_of
 from weir.core.topology import Edge, EdgeKind, Topology, receivers_of
+from weir.exchange.sizes import cut
 from weir.wire.keys import key_groups
 
 Routed = list[tuple[ChannelId, pa.RecordBatch]]
@@ -49,6 +51,9 @@ class Router:
     def route(self, batch: pa.RecordBatch) -> Routed:
         if not batch.num_rows:
             return []
+        return [(channel, piece) for channel, part in self._parts(batch) for piece in cut(part)]
+
+    def _parts(self, batch: pa.RecordBatch) -> Routed:
         if len(self._channels) == 1:
             return [(self._channels[0], batch)]
         match self._kind:

@@ -45,6 +45,10 @@ class Share(Body):
     """Bytes of all the state that it holds, older files included."""
     end_to_end_duration: int
     """From the trigger to the last ack."""
+    processed_data: int
+    """Bytes that operators took in between their first barrier and their last."""
+    persisted_data: int
+    """Bytes of rows that an unaligned barrier overtook, and that are part of it therefore."""
     num_subtasks: int
     num_acknowledged_subtasks: int
 
@@ -79,6 +83,10 @@ class Phases(Body):
 class Alignment(Body):
     """From a subtask's first barrier to its last."""
 
+    processed: int
+    """Bytes that it took in meanwhile."""
+    persisted: int
+    """Bytes of rows that the barrier overtook."""
     duration: int
 
 
@@ -106,6 +114,8 @@ class PhaseSpreads(Body):
 class AlignmentSpread(Body):
     """The alignments of an operator."""
 
+    processed: Spread
+    persisted: Spread
     duration: Spread
 
 
@@ -145,6 +155,8 @@ class Summary(Body):
     checkpointed_size: Spread
     state_size: Spread
     end_to_end_duration: Spread
+    processed_data: Spread
+    persisted_data: Spread
 
 
 class Restored(Body):

@@ -5,18 +5,24 @@ So do we: a dashboard made for one needs only another prefix for the other. A fi
 exist yet is absent.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from weir.rest.checkpoints import CheckpointStatistics
+from weir.rest.checkpoints import CheckpointStatistics, SubtaskPart
 from weir.rest.job import Graph, Overview, Subtask
 from weir.rest.view import JobPages
 
 Figure = tuple[str, str, int | None]
 """Name, description, value."""
+
+Parts = Mapping[tuple[str, int], SubtaskPart]
+"""By operator and index."""
+
+NANOS = 1_000_000
+"""In a millisecond."""
 
 JOB = "weir_job_"
 TASK = "weir_task_"
@@ -37,7 +43,21 @@ class JobCollector(Collector):
                 family.add_metric([overview.name], value)
                 yield family
         yield from _path(overview.name, checkpoints)
-        yield from _tasks(overview.name, self._view.graph())
+        yield from _tasks(overview.name, self._view.graph(), self._newest_parts(checkpoints))
+
+    def _newest_parts(self, checkpoints: CheckpointStatistics) -> Parts:
+        """What each subtask did for the newest completed checkpoint."""
+        newest = checkpoints.latest.completed
+        if newest is None:
+            return {}
+        operators = [operator.id for operator in self._view.graph().operators]
+        pages = {operator: self._view.task(newest.id, operator) for operator in operators}
+        return {
+            (operator, part.index): part
+            for operator, page in pages.items()
+            if page is not None
+            for part in page.subtasks
+        }
 
     def describe(self) -> list[GaugeMetricFamily]:
         """Nothing: what there is depends on the job, which may not run yet."""
@@ -84,6 +104,8 @@ def _newest(checkpoints: CheckpointStatistics) -> tuple[Figure, ...]:
         ("lastCheckpointDuration", "Trigger to last ack, ms.", newest.end_to_end_duration),
         ("lastCheckpointFullSize", "Bytes of all state in it.", newest.state_size),
         ("lastCheckpointSize", "Bytes written for it.", newest.checkpointed_size),
+        ("lastCheckpointProcessedData", "Bytes taken in while aligning.", newest.processed_data),
+        ("lastCheckpointPersistedData", "Bytes that were in flight.", newest.persisted_data),
         ("lastCheckpointCompletedTimestamp", "Its last ack, ms.", newest.latest_ack_timestamp),
     )
 
@@ -100,22 +122,27 @@ def _path(job: str, checkpoints: CheckpointStatistics) -> Iterator[GaugeMetricFa
         yield family
 
 
-def _task_figures(subtask: Subtask) -> tuple[Figure, ...]:
+def _task_figures(subtask: Subtask, part: SubtaskPart | None) -> tuple[Figure, ...]:
+    alignment = part.alignment.duration * NANOS if part else None
+    start_delay = part.start_delay * NANOS if part else None
     return (
         ("numRecordsIn", "Rows taken in since the launch.", subtask.rows_in),
         ("numRecordsOut", "Rows given out since the launch.", subtask.rows_out),
         ("busyTimeMs", "Milliseconds at work since the launch.", subtask.busy_ms),
         ("isBackPressured", "1 while an output has no room.", int(subtask.is_back_pressured)),
         ("currentOutputWatermark", "Event time promised downstream, ms.", subtask.watermark),
+        ("checkpointAlignmentTime", "Its last alignment, ns.", alignment),
+        ("checkpointStartDelayNanos", "Trigger to its first barrier, ns.", start_delay),
     )
 
 
-def _tasks(job: str, graph: Graph) -> Iterator[GaugeMetricFamily]:
+def _tasks(job: str, graph: Graph, parts: Parts) -> Iterator[GaugeMetricFamily]:
     families: dict[str, GaugeMetricFamily] = {}
     for operator in graph.operators:
         for subtask in operator.subtasks:
             labels = [job, operator.id, operator.name, str(subtask.index)]
-            for name, text, value in _task_figures(subtask):
+            part = parts.get((operator.id, subtask.index))
+            for name, text, value in _task_figures(subtask, part):
                 family = families.setdefault(name, _task_family(name, text))
                 if value is not None:
                     family.add_metric(labels, value)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from weir.core.attempt import FailureCause
 from weir.core.barriers import Barrier, EndOfData, Watermark
 from weir.core.coordinator import events
-from weir.core.ids import AttemptId, ChannelId, Millis, SubtaskId
+from weir.core.ids import AttemptId, ChannelId, CheckpointId, Millis, SubtaskId
 from weir.core.job import SplitWanted
 from weir.core.lifecycle import SubtaskFinished
 from weir.core.reasons import Reason
@@ -38,12 +38,16 @@ from weir.core.task import (
 from weir.core.turns import Process
 from weir.exchange import Run
 from weir.exchange.routing import Router
+from weir.exchange.sizes import BATCH_BYTES, size_of
 from weir.ports.operators import Batch, Operator
 from weir.slot.event_time import FOREVER, EventTime
 from weir.slot.pace import TURN_SECONDS, Pace
 from weir.slot.pipeline import Pipeline
 from weir.slot.reading import SourceOperator
-from weir.slot.uploads import Uploads, bare_snapshot
+from weir.slot.uploads import UNSAVED_LIMIT, Uploads, bare_snapshot
+
+OUTPUT_LIMIT = 2
+"""With so many batches queued on an output there is no room in it."""
 
 SMALL_ROWS = 1 << 16
 """Batches that together stay below this are merged before they are processed."""
@@ -64,6 +68,7 @@ class Home(Protocol):
     def say(self, event: object) -> None: ...
     def settle(self, hosted: "Hosted", act: Act, words: str) -> None: ...
     def rest(self, hosted: "Hosted", millis: int) -> None: ...
+    def unsaved_bytes(self, before: CheckpointId) -> int: ...
     def gone(self, hosted: "Hosted") -> None: ...
     def failed(self, hosted: "Hosted", cause: FailureCause, words: str) -> None: ...
     def now(self) -> Millis: ...
@@ -96,6 +101,8 @@ class Hosted:
     has_unflushed: bool = False
     flushed_at: float = field(default_factory=perf_counter)
     has_failed: bool = False
+    withheld: dict[ChannelId, int] = field(default_factory=dict)
+    """Credit that is not given yet, because what it would let in is in-flight data."""
     _problem: str = ""
     """What went wrong in the upload that the task hears of just now."""
 
@@ -107,21 +114,27 @@ class Hosted:
     def attempt(self) -> AttemptId:
         return AttemptId(self.run[1])
 
+    @property
+    def has_room(self) -> bool:
+        return self.task.has_room(OUTPUT_LIMIT)
+
     # -- rows
 
     def process(self, turn: Process) -> list[object]:
         """As many rows as fit into a turn; the batches and the piece that did not fit."""
         batches = merged(turn.batches)
-        began, budget, done = perf_counter(), self.pace.rows, 0
-        while batches and done < budget:
+        began, budget, done, size = perf_counter(), self.pace.rows, 0, 0
+        while batches and done < budget and (not done or self.has_room):
             batch = batches.pop(0)
             fits = batch.slice(0, budget - done)
             if fits.num_rows < batch.num_rows:
                 batches.insert(0, batch.slice(fits.num_rows))
             self.emit(self.operator.process(turn.channel.edge, fits))
             done += fits.num_rows
-        self._worked(done, perf_counter() - began)
+            size += size_of(fits)
+        self._worked(done, perf_counter() - began, size)
         self.counts.rows_in += done
+        self.task.processed_bytes += size
         self.has_unflushed = True
         if began - self.flushed_at > LONGEST_UNFLUSHED_SECONDS:
             self.flush()
@@ -143,11 +156,11 @@ class Hosted:
                 self.home.rest(self, max(source.rest_ms, 1))
             return
         self.emit((batch,))
-        self._worked(batch.num_rows, perf_counter() - began)
+        self._worked(batch.num_rows, perf_counter() - began, size_of(batch))
         self._pass_time_on(source.low_watermark())
 
-    def _worked(self, rows: int, seconds: float) -> None:
-        self.pace.took(rows, seconds)
+    def _worked(self, rows: int, seconds: float, size: int) -> None:
+        self.pace.took(rows, seconds, size)
         self.counts.busy_seconds += seconds
 
     def emit(self, batches: Iterable[Batch]) -> None:
@@ -186,7 +199,7 @@ class Hosted:
         """Fire what is due, for one turn; whether nothing is left."""
         began = perf_counter()
         while self.operator.is_due():
-            if perf_counter() - began > TURN_SECONDS:
+            if perf_counter() - began > TURN_SECONDS or not self.has_room:
                 return False
             self.emit(self.operator.fire())
         return True
@@ -220,13 +233,25 @@ class Hosted:
     def obey(self, orders: list[Order]) -> None:
         for order in orders:
             self._carry_out(order)
+        for channel in [c for c in self.withheld if not self.task.is_recording(c)]:
+            self.home.grant(self, channel, self.withheld.pop(channel))
+
+    def _grant(self, channel: ChannelId, batches: int) -> None:
+        """Not while the channel is recorded: what comes in then is in-flight data, and bounded.
+
+        The barrier that ends the recording needs no credit (spec A11).
+        """
+        if self.task.is_recording(channel):
+            self.withheld[channel] = self.withheld.get(channel, 0) + batches
+        else:
+            self.home.grant(self, channel, batches)
 
     def _carry_out(self, order: Order) -> None:  # noqa: C901 - one case for each order
         match order:
             case Transmit(channel, element):
                 self.home.transmit(self, channel, element)
             case Grant(channel, batches):
-                self.home.grant(self, channel, batches)
+                self._grant(channel, batches)
             case Drain():
                 self.end_of_data()
             case Prepare():
@@ -252,8 +277,8 @@ class Hosted:
     def _capture(self, barrier: Barrier) -> None:
         """The synchronous part. If it fails the subtask is in no known state, so it goes."""
         checkpoint = barrier.checkpoint
-        if self.uploads.is_full:
-            words = "storage is too slow: its uploads of earlier checkpoints have not ended"
+        words = self._no_memory(checkpoint)
+        if words:
             self.settled(lambda task: task.fail(checkpoint, Reason.CHECKPOINT_DECLINED), words)
             return
         began = perf_counter()
@@ -270,6 +295,18 @@ class Hosted:
         self.uploads.start(barrier, captured, bare, sync_ms=sync_ms, settle=self._settle)
         phase = events.Phase.UPLOADING
         self.home.say(events.SubtaskProgressed(self.attempt, checkpoint, self.subtask, phase))
+
+    def _no_memory(self, checkpoint: CheckpointId) -> str:
+        """Why another snapshot cannot be held, if it cannot (spec R7)."""
+        if self.uploads.is_full:
+            return "storage is too slow: its uploads of earlier checkpoints have not ended"
+        unsaved = self.home.unsaved_bytes(checkpoint)
+        if unsaved <= UNSAVED_LIMIT:
+            return ""
+        return (
+            f"storage is too slow: the slot holds about {unsaved} bytes of earlier checkpoints that"
+            f" are not durable yet, above its budget of {UNSAVED_LIMIT}"
+        )
 
     def _settle(self, act: Act, words: str) -> None:
         self.home.settle(self, act, words)
@@ -294,7 +331,12 @@ class Hosted:
             self.home.say(declined)
             return
         own = self.uploads.timings(order.checkpoint)
-        timings = replace(own, start_delay_ms=order.start_delay_ms, alignment_ms=order.alignment_ms)
+        timings = replace(
+            own,
+            start_delay_ms=order.start_delay_ms,
+            alignment_ms=order.alignment_ms,
+            processed_bytes=order.processed_bytes,
+        )
         self.home.say(
             events.SubtaskAcked(
                 self.attempt, order.checkpoint, self.subtask, order.snapshot, timings
@@ -306,6 +348,13 @@ def merged(elements: list[object]) -> list[Batch]:
     """Small batches become one: each costs as much as a few hundred rows do."""
     batches = [element for element in elements if isinstance(element, pa.RecordBatch)]
     assert len(batches) == len(elements), "whatever is processed is a batch"
-    if len(batches) > 1 and sum(batch.num_rows for batch in batches) <= SMALL_ROWS:
+    if len(batches) > 1 and _are_small(batches):
         return [pa.concat_batches(batches)]
     return batches
+
+
+def _are_small(batches: list[Batch]) -> bool:
+    """What is left of them counts as one batch, so it must not be longer than one."""
+    if sum(batch.num_rows for batch in batches) > SMALL_ROWS:
+        return False
+    return sum(size_of(batch) for batch in batches) <= BATCH_BYTES

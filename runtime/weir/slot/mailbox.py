@@ -16,7 +16,7 @@ from weir.core.attempt import FailureCause
 from weir.core.barriers import Barrier
 from weir.core.coordinator import events
 from weir.core.enumerator import AssignSplit, NoMoreSplits
-from weir.core.ids import AttemptId, ChannelId, Millis, SubtaskId
+from weir.core.ids import AttemptId, ChannelId, CheckpointId, Millis, SubtaskId
 from weir.core.lifecycle import SubtaskRunning
 from weir.core.reasons import Reason
 from weir.core.task import Order, Task
@@ -24,15 +24,15 @@ from weir.core.turns import Advance, Mail, Poll, Process, Reach, Rest, Turn, Tur
 from weir.exchange import Arrived, Broken, Credited, Exchange, Run
 from weir.ports.failures import UserCodeFailed
 from weir.ports.operators import Clock
-from weir.slot.hosted import Hosted
+from weir.slot.hosted import OUTPUT_LIMIT, Hosted
 from weir.slot.launching import Launcher, Prepared
 from weir.slot.post import Post
 from weir.slot.reading import SourceOperator
+from weir.slot.uploads import Uploads
 from weir.wire.control import Abort, Completed, Failed, Gauge, HostSubtasks, Leave, Reset, Tell
 
 log = logging.getLogger("weir.slot")
 
-OUTPUT_LIMIT = 2
 BATCH_LIMIT = 32
 LONGEST_REST_MS = 1000
 
@@ -68,6 +68,8 @@ class Mailbox:
         self._hosted: dict[SubtaskId, Hosted] = {}
         self._turns = Turns(OUTPUT_LIMIT, batch_limit=BATCH_LIMIT)
         self._alarms: dict[SubtaskId, Millis] = {}
+        self._left: list[Uploads] = []
+        """Of subtasks that were reset, until they have ended."""
         self._inbox: deque[object] = deque()
         self._is_over = threading.Event()
         self.turn_began = 0.0
@@ -90,7 +92,7 @@ class Mailbox:
             rows_in=hosted.counts.rows_in,
             rows_out=hosted.counts.rows_out,
             busy_ms=int(hosted.counts.busy_seconds * 1000),
-            back_pressured=not hosted.task.has_room(OUTPUT_LIMIT),
+            back_pressured=not hosted.has_room,
             watermark=hosted.time.passed_on,
         )
 
@@ -166,7 +168,7 @@ class Mailbox:
     def _may_emit(self, hosted: Hosted) -> bool:
         task = hosted.task
         is_free = hosted.is_ready and not task.holding and not task.at_end
-        return is_free and task.has_room(OUTPUT_LIMIT)
+        return is_free and hosted.has_room
 
     def _dry(self) -> None:
         """Nothing waits to be processed: what operators have buffered should not wait either."""
@@ -300,6 +302,7 @@ class Mailbox:
                 self._turns.remove(subtask)
                 self._alarms.pop(subtask, None)
                 hosted.abandon()
+                self._left.append(hosted.uploads)
                 self._close(hosted)
                 if all(other.run != hosted.run for other in self._hosted.values()):
                     self._exchange.drop(hosted.run)
@@ -362,6 +365,12 @@ class Mailbox:
     def rest(self, hosted: Hosted, millis: int) -> None:
         self._turns.idle_sources.add(hosted.subtask)
         self._alarms[hosted.subtask] = Millis(self.now() + millis)
+
+    def unsaved_bytes(self, before: CheckpointId) -> int:
+        """What is held of older checkpoints until it is durable, for subtasks that are gone too."""
+        self._left = [uploads for uploads in self._left if uploads.is_busy]
+        known = [*self._left, *(hosted.uploads for hosted in self._hosted.values())]
+        return sum(uploads.unsaved_bytes(before) for uploads in known)
 
     def gone(self, hosted: Hosted) -> None:
         """The subtask has finished; a trigger that it did not read any more is declined."""

@@ -5,6 +5,9 @@ the user's function costs (spec A11). Nobody can know that cost beforehand; the 
 call costs something by itself and something for each row: a line through the last turns gives both.
 Where the call alone takes longer than a turn (a request to a service, say), fewer rows would only
 mean more calls, so then a turn takes as many rows as cost about as much again.
+
+However cheap rows are, long ones are taken a few at a time: what a turn emits waits in the outputs
+(spec R7), and is seldom much longer than what the turn took in.
 """
 
 from dataclasses import dataclass, field
@@ -13,6 +16,9 @@ TURN_SECONDS = 0.02
 FEWEST_ROWS = 16
 MOST_ROWS = 1 << 17
 """More than this gains nothing, and a turn that suddenly becomes slow would last too long."""
+
+TURN_BYTES = 4 << 20
+"""A turn takes about this many bytes at most, going by the rows of the turn before."""
 
 FORGETTING = 0.8
 """What a turn counts for when one more has passed: the last few matter."""
@@ -61,12 +67,13 @@ class Pace:
     rows: int = 4096
     _line: Line = field(default_factory=Line)
 
-    def took(self, rows: int, seconds: float) -> None:
-        """A turn of so many rows took so long."""
+    def took(self, rows: int, seconds: float, size: int = 0) -> None:
+        """A turn of so many rows, with so many bytes, took so long."""
         if not rows:
             return
         self._line.add(rows, max(seconds, 1e-6))
         call, row = self._line.costs()
         room = max(TURN_SECONDS - call, min(call, TURN_SECONDS))
-        fitting = room / max(row, 1e-12)
-        self.rows = int(min(max(fitting, FEWEST_ROWS), MOST_GROWTH * self.rows, MOST_ROWS))
+        fitting = max(room / max(row, 1e-12), FEWEST_ROWS)
+        holding = max(TURN_BYTES * rows // size, 1) if size else MOST_ROWS
+        self.rows = int(min(fitting, MOST_GROWTH * self.rows, MOST_ROWS, holding))

@@ -26,6 +26,7 @@ from weir.core.snapshots import (
     SubtaskSnapshot,
 )
 from weir.core.task import Order, Task
+from weir.exchange.sizes import size_of
 from weir.ports.operators import Captured, KeyedPiece
 from weir.slot.in_flight import write_in_flight
 from weir.slot.keeping import StateFiles
@@ -44,6 +45,9 @@ SHARED = "shared"
 MOST_UPLOADS = 4
 """Of one subtask at a time."""
 
+UNSAVED_LIMIT = 1 << 30
+"""So many bytes of earlier checkpoints a slot may hold when it takes the next."""
+
 InFlight = tuple[tuple[ChannelId, Side, tuple[object, ...]], ...]
 
 
@@ -53,6 +57,8 @@ class Upload:
 
     barrier: Barrier
     sync_ms: int
+    held_bytes: int = 0
+    """Of memory, until it is durable, as far as one can tell beforehand."""
     began: float = field(default_factory=time.monotonic)
     own: list[str] = field(default_factory=list)
     is_busy: bool = True
@@ -73,6 +79,8 @@ class Uploads:
         self._executor = executor
         self._uploads: dict[CheckpointId, Upload] = {}
         self._under_way: list[Upload] = []
+        self._state_bytes = 0
+        """Of the snapshot written last: the next will hold about as much."""
         self.layers = Layers()
         self._referred: dict[CheckpointId, frozenset[str]] = {}
         """The files that each snapshot is made of, as far as copies of them may be kept."""
@@ -83,8 +91,23 @@ class Uploads:
 
         Each holds a version of the state, so another snapshot would cost memory without end.
         """
+        return len(self._busy()) >= MOST_UPLOADS
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._busy())
+
+    def unsaved_bytes(self, before: CheckpointId) -> int:
+        """What uploads of older checkpoints hold.
+
+        A version of the state costs memory as it is changed and as it is written, which nobody
+        knows beforehand; it is reckoned at the size that the state had in the last snapshot.
+        """
+        return sum(u.held_bytes for u in self._busy() if u.barrier.checkpoint < before)
+
+    def _busy(self) -> list[Upload]:
         self._under_way = [upload for upload in self._under_way if upload.is_busy]
-        return len(self._under_way) >= MOST_UPLOADS
+        return self._under_way
 
     def start(
         self,
@@ -95,14 +118,17 @@ class Uploads:
         sync_ms: int,
         settle: Settle,
     ) -> None:
-        upload = Upload(barrier, sync_ms)
+        upload = Upload(barrier, sync_ms, self._state_bytes)
         self._uploads[barrier.checkpoint] = upload
         self._under_way.append(upload)
         self._executor.submit(self._upload, upload, captured, snapshot, settle)
 
     def persist_in_flight(self, checkpoint: CheckpointId, rows: InFlight, settle: Settle) -> None:
         upload = self._uploads[checkpoint]
+        self._under_way = [*self._busy(), upload]
         upload.is_busy = True
+        batches = (batch for _, _, caught in rows for batch in caught)
+        upload.held_bytes = sum(size_of(b) for b in batches if isinstance(b, pa.RecordBatch))
         self._executor.submit(self._upload_in_flight, upload, rows, settle)
 
     def discard(self, checkpoint: CheckpointId) -> None:
@@ -118,7 +144,9 @@ class Uploads:
         self._uploads = {c: upload for c, upload in self._uploads.items() if c in pending}
 
     def restored(self, checkpoint: CheckpointId, files: Iterable[StateFile]) -> None:
-        self._referred[checkpoint] = frozenset(file.path for file in files if file.path)
+        known = list(files)
+        self._state_bytes = sum(file.bytes for file in known)
+        self._referred[checkpoint] = frozenset(file.path for file in known if file.path)
 
     def heard_completed(self, checkpoint: CheckpointId) -> None:
         """Copies of what only older snapshots refer to are of no use any more."""
@@ -176,6 +204,7 @@ class Uploads:
         for make_durable in captured.before_ack:
             make_durable()
         whole = replace(snapshot, keyed=keyed, lists=lists, transactions=captured.transactions)
+        self._state_bytes = whole.bytes
         self._referred[upload.barrier.checkpoint] = frozenset(f.path for f in whole.files())
         return whole
 

@@ -124,7 +124,7 @@ def test_checkpoints_are_a_table_with_the_newest_of_each_sort_below(monkeypatch)
 
     (seventh,) = [line.split() for line in lines if line.split()[:1] == ["7"]]
     assert seventh[1:2] + seventh[3:] == [
-        *("CHECKPOINT", "250", "ms", "4.0", "KiB", "2/2", "COMPLETED")
+        *("CHECKPOINT", "250", "ms", "4.0", "KiB", "128", "B", "2/2", "COMPLETED")
     ]
     assert "latest checkpoint: file:///data/orders/chk-7" in lines
     assert any(line.endswith("CHECKPOINT_EXPIRED") for line in map(str.rstrip, lines))

@@ -131,6 +131,43 @@ def test_alignment_of_an_overtaking_barrier_is_measured_to_the_last_channel():
     assert (ack.start_delay_ms, ack.alignment_ms) == (30, 60)
 
 
+@pytest.mark.parametrize("kind", [barrier, overtaking])
+def test_what_is_processed_between_the_first_barrier_and_the_last_is_measured(kind):
+    """A2, A4: neither what came before, nor what follows while the snapshot goes up."""
+    slot = a_slot(A, B)
+    slot.task.processed_bytes = 100
+    slot.feed(A, kind(1))
+    slot.task.processed_bytes += 40
+    slot.feed(B, kind(1))
+    slot.task.processed_bytes += 7
+    slot.upload(1)
+
+    (ack,) = slot.ordered(Ack)
+    assert ack.processed_bytes == 40
+
+
+def test_an_announced_barrier_begins_the_measuring():
+    """A5: from then on its waiting counts, and so does what is processed meanwhile."""
+    slot = a_slot(A)
+    slot.arrive(A, "a1", impatient(1, 50))
+    slot.task.processed_bytes += 40
+    slot.run()
+    slot.upload(1)
+
+    (ack,) = slot.ordered(Ack)
+    assert ack.processed_bytes == 40
+
+
+def test_what_was_measured_for_older_checkpoints_is_forgotten():
+    """A7: an alignment that a newer barrier cancelled leaves nothing behind."""
+    slot = a_slot(A, B)
+    slot.feed(A, barrier(1))
+    slot.feed(A, barrier(2))
+    slot.feed(B, barrier(2))
+
+    assert list(slot.task.first_seen) == [2]
+
+
 def test_a_clock_that_is_behind_makes_no_negative_delay():
     """A2: the trigger was timed by the driver."""
     slot = a_slot()

@@ -11,6 +11,7 @@ from weir.core.ids import ChannelId
 from weir.core.key_groups import owner_of
 from weir.core.topology import Edge, EdgeKind, Operator, Topology
 from weir.exchange.routing import WHOLE_ROWS, Router
+from weir.exchange.sizes import BATCH_BYTES, size_of
 from weir.wire.keys import key_groups
 
 WIDTHS = st.integers(1, 9)
@@ -50,6 +51,18 @@ def test_every_row_goes_once_to_the_owner_of_its_key_group(keys, receivers):
     assert by_receiver(routed) == expected
     for _, piece in routed:
         assert piece.column("k").to_pylist() == [keys[n] for n in piece.column("n").to_pylist()]
+
+
+@pytest.mark.parametrize("kind", list(EdgeKind))
+def test_no_batch_that_leaves_is_too_long_for_a_channel(kind):
+    """R7: credits count batches, so they bound bytes only if batches have a longest size."""
+    width = 1 if kind is EdgeKind.FORWARD else 3
+    batch = rows(BATCH_BYTES)
+    routed = a_router(kind, receivers=width, keys=("n",)).route(batch)
+
+    copies = width if kind is EdgeKind.BROADCAST else 1
+    assert max(size_of(piece) for _, piece in routed) <= BATCH_BYTES
+    assert sum(piece.num_rows for _, piece in routed) == copies * batch.num_rows
 
 
 def test_more_receivers_than_a_byte_can_count_each_get_their_own():

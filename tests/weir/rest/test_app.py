@@ -86,7 +86,7 @@ def test_an_operators_part_is_shown_by_subtask(client):
     page = client.get("/v1/job/checkpoints/7/subtasks/words").json()
 
     assert page["subtasks"][0]["checkpoint"] == {"sync": 2, "async": 40}
-    assert page["subtasks"][0]["alignment"] == {"duration": 7}
+    assert page["subtasks"][0]["alignment"] == {"processed": 512, "persisted": 128, "duration": 7}
     assert page["summary"]["checkpoint_duration"]["async"] == {"min": 1, "avg": 2, "max": 3}
 
 

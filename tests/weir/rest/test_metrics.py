@@ -9,6 +9,8 @@ JOB_NAMES = {
     "lastCheckpointDuration",
     "lastCheckpointSize",
     "lastCheckpointFullSize",
+    "lastCheckpointProcessedData",
+    "lastCheckpointPersistedData",
     "lastCompletedCheckpointId",
     "lastCheckpointExternalPath",
     "lastCheckpointRestoreTimestamp",
@@ -25,6 +27,8 @@ TASK_NAMES = {
     "busyTimeMs",
     "isBackPressured",
     "currentOutputWatermark",
+    "checkpointAlignmentTime",
+    "checkpointStartDelayNanos",
 }
 
 
@@ -60,6 +64,22 @@ def test_the_figures_are_those_of_the_newest_completed_checkpoint():
     assert samples["weir_job_lastCheckpointDuration", job] == 250
     path = ("path", "file:///data/orders/chk-7")
     assert samples["weir_job_lastCheckpointExternalPath", job, path] == 1
+    assert samples["weir_job_lastCheckpointProcessedData", job] == 512
+    assert samples["weir_job_lastCheckpointPersistedData", job] == 128
+
+
+def test_a_subtask_tells_how_long_its_last_barriers_took_in_flinks_unit():
+    """U1, A2: nanoseconds, of the newest completed checkpoint; absent for who had no part in it."""
+    samples = scraped(ShownJob())
+    found = {
+        sample: value for sample, value in samples.items() if sample[0].startswith("weir_task")
+    }
+    alignments = {s[2:]: v for s, v in found.items() if s[0] == "weir_task_checkpointAlignmentTime"}
+    delays = {s[2:]: v for s, v in found.items() if s[0] == "weir_task_checkpointStartDelayNanos"}
+
+    assert set(alignments.values()) == {7_000_000}
+    assert set(delays.values()) == {1_000_000}
+    assert {dict(labels)["subtask_index"] for labels in alignments} == {"0"}
 
 
 def test_a_figure_that_does_not_exist_yet_is_absent():

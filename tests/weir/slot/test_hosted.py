@@ -16,8 +16,9 @@ from weir.core.ids import ChannelId, EdgeId, Millis
 from weir.core.task import Task
 from weir.core.turns import Process
 from weir.exchange.routing import Router
+from weir.exchange.sizes import BATCH_BYTES
 from weir.slot.event_time import FOREVER, EventTime
-from weir.slot.hosted import SMALL_ROWS, Hosted, merged
+from weir.slot.hosted import OUTPUT_LIMIT, SMALL_ROWS, Hosted, merged
 from weir.slot.pipeline import Pipeline
 from weir.slot.relay import Stateless
 
@@ -205,11 +206,34 @@ def test_turns_together_process_every_row_once_and_in_order(lists, pace):
     assert numbers_of(hosted.home.sent) == everything
 
 
+def test_a_turn_ends_early_when_its_output_has_no_room_left():
+    """R7: what it did not get to waits at the input, where credit bounds it."""
+    hosted = a_hosted(Stateless(), A)
+    hosted.task.outboxes[OUT].credit = 0
+    long = pa.record_batch({"n": [0], "text": ["x" * BATCH_BYTES]})
+    rest = hosted.process(Process(WORK_0, A, [long] * 9))
+    assert hosted.task.outboxes[OUT].batches == OUTPUT_LIMIT
+    assert len(rest) == 9 - OUTPUT_LIMIT
+
+
+def test_timers_wait_while_the_output_has_no_room():
+    """R7, A11: the watermark comes again when there is."""
+    hosted = a_hosted(Alarms(1, 2, 3), A)
+    hosted.task.outboxes[OUT].credit = 0
+    assert not hosted.advance(A, Watermark(Millis(10)))
+    assert hosted.task.outboxes[OUT].batches == OUTPUT_LIMIT
+    hosted.obey(hosted.task.granted(OUT, PLENTY))
+    assert hosted.advance(A, Watermark(Millis(10)))
+    assert elements(hosted) == [[1], [2], [3], Watermark(Millis(10))]
+
+
 def test_small_batches_are_merged_and_large_ones_are_left_alone():
     """D3: each batch costs as much as a few hundred rows do."""
     large = rows(*range(SMALL_ROWS))
+    long = pa.record_batch({"n": [0], "text": ["x" * BATCH_BYTES]})
     assert [batch.num_rows for batch in merged([rows(1), rows(2, 3)])] == [3]
     assert [batch.num_rows for batch in merged([rows(1), large])] == [1, SMALL_ROWS]
+    assert [batch.num_rows for batch in merged([long, long])] == [1, 1]
 
 
 def test_a_batch_on_its_own_is_not_copied():

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weir.slot.pace import FEWEST_ROWS, MOST_ROWS, TURN_SECONDS, Pace
+from weir.slot.pace import FEWEST_ROWS, MOST_ROWS, TURN_BYTES, TURN_SECONDS, Pace
 
 
 @given(st.floats(1e-7, 1e-3))
@@ -39,6 +39,15 @@ def test_a_turn_takes_at_least_a_few_rows_and_never_too_many(rows, seconds):
     pace = Pace()
     pace.took(rows, seconds)
     assert FEWEST_ROWS <= pace.rows <= MOST_ROWS
+
+
+@given(st.integers(1, 64 << 20))
+def test_a_turn_takes_no_more_bytes_than_outputs_should_hold(row_bytes):
+    """R7: long rows are taken a few at a time however cheap they are, and one at least."""
+    pace = Pace()
+    for _ in range(30):
+        pace.took(pace.rows, 1e-6, pace.rows * row_bytes)
+    assert pace.rows == 1 or pace.rows * row_bytes <= TURN_BYTES
 
 
 def test_a_turn_without_rows_teaches_nothing():

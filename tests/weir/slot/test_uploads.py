@@ -12,6 +12,7 @@ from weir.core.ids import ChannelId, CheckpointId, EdgeId, Millis, OperatorId, S
 from weir.core.reasons import Reason
 from weir.core.snapshots import KeyGroupRange, Redistribution, Side, StateFile, Transaction
 from weir.core.task import Ack, Decline, Discard, PersistInFlight, Task
+from weir.exchange.sizes import size_of
 from weir.ports.operators import Captured, KeyedPiece, ListPiece
 from weir.slot.in_flight import read_in_flight
 from weir.slot.keeping import Keeping, StateFiles
@@ -255,6 +256,44 @@ def test_uploads_that_pile_up_are_noticed_and_forgotten_when_they_end(bench):
     assert bench.uploads.is_full
     bench.hand.release()
     assert not bench.uploads.is_full
+
+
+def test_uploads_of_older_checkpoints_are_reckoned_at_the_size_of_the_last_snapshot(bench):
+    """R7, S3: what a version will cost in memory is not known before it has been written."""
+    bench.start(1, keyed=(PIECE,))
+    assert bench.uploads.unsaved_bytes(CheckpointId(2)) == 0
+    bench.hand.is_held = True
+    bench.start(2, keyed=(PIECE,))
+    bench.abort(2)
+    bench.start(3, keyed=(PIECE,))
+
+    assert bench.uploads.unsaved_bytes(CheckpointId(3)) == len(CONTENT)
+    assert bench.uploads.unsaved_bytes(CheckpointId(4)) == 2 * len(CONTENT)
+    bench.hand.release()
+    assert not bench.uploads.is_busy
+    assert bench.uploads.unsaved_bytes(CheckpointId(4)) == 0
+
+
+def test_a_restored_state_is_known_by_its_size_before_the_first_snapshot(bench):
+    """R7."""
+    bench.uploads.restored(CheckpointId(7), [StateFile("a", 30), StateFile("b", 12)])
+    bench.hand.is_held = True
+    bench.start(8, keyed=(PIECE,))
+
+    assert bench.uploads.unsaved_bytes(CheckpointId(9)) == 42
+
+
+def test_rows_in_flight_count_as_unsaved_until_they_are_durable(bench):
+    """R7, A4: exactly, for they are there."""
+    batch = pa.record_batch({"n": pa.array([1, 2], pa.int64())})
+    bench.start(1)
+    bench.hand.is_held = True
+    rows = ((EDGE, Side.INPUT, (batch, batch)), (EDGE, Side.OUTPUT, (batch,)))
+    bench.uploads.persist_in_flight(CheckpointId(1), rows, Settled())
+
+    assert bench.uploads.unsaved_bytes(CheckpointId(2)) == 3 * size_of(batch)
+    bench.hand.release()
+    assert bench.uploads.unsaved_bytes(CheckpointId(2)) == 0
 
 
 def test_a_local_copy_lives_as_long_as_a_snapshot_that_may_be_restored(tmp_path):

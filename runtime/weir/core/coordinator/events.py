@@ -101,6 +101,8 @@ class Timings:
     async_ms: int = 0
     written_bytes: int = 0
     """What went up for it; older files that it refers to are not counted."""
+    processed_bytes: int = 0
+    """What went through the operator while it aligned."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,221 @@
+"""What a subtask can have in flight is bounded in bytes, however long batches and rows are (R7)."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fed_jobs import (
+    MORE_0,
+    ONE,
+    READ_0,
+    WORK_0,
+    WRITE_0,
+    FedReader,
+    FedSource,
+    KeptSink,
+    a_chain,
+    a_confluence,
+)
+from slots_in_hand import IN_MEMORY, a_barrier, slots_in_hand
+from weir.core.alignment import Aligner
+from weir.core.barriers import AlignmentType
+from weir.core.channels import Inbox, is_batch
+from weir.core.coordinator.events import SubtaskDeclined
+from weir.core.ids import ChannelId, EdgeId
+from weir.core.lifecycle import SubtaskRunning
+from weir.core.reasons import Reason
+from weir.core.task import Task
+from weir.core.turns import Process, Turns
+from weir.dataflow.physical import SinkHead
+from weir.exchange.sizes import BATCH_BYTES, cut, size_of
+from weir.slot import hosted as hosting
+from weir.slot.event_time import EventTime
+from weir.slot.hosted import OUTPUT_LIMIT, Hosted
+from weir.slot.keeping import Keeping
+from weir.slot.launching import CREDIT
+from weir.slot.pace import TURN_BYTES, Pace
+from weir.slot.pipeline import Pipeline
+from weir.slot.relay import Stateless
+from weir.slot.uploads import MOST_UPLOADS, UNSAVED_LIMIT
+
+CHANNEL_BYTES = CREDIT * BATCH_BYTES
+"""At most so much waits at a receiver or is on its way to it."""
+OUTPUT_BYTES = OUTPUT_LIMIT * BATCH_BYTES
+"""At most so much waits at a sender that emits no more than it takes in."""
+HEADERS = 4096
+"""Of an Arrow file, whatever it holds."""
+
+
+@dataclass
+class WideReader(FedReader):
+    """Its rows are as long as the source says."""
+
+    def read(self, rows_wanted):
+        batch = super().read(rows_wanted)
+        if batch is None:
+            return None
+        padding = pa.array([b"x" * self.source.row_bytes] * batch.num_rows, pa.binary())
+        return batch.append_column("padding", padding)
+
+
+@dataclass
+class WideSource(FedSource):
+    """Numbers with a long column beside them."""
+
+    row_bytes: int = 1
+
+    def open(self, split, position):
+        self.opened.append((split, position))
+        self.readers.append(WideReader(self.splits[split], int(position or 0), self))
+        return self.readers[-1]
+
+
+def begin(job):
+    job.host()
+    everyone = job.graph.topology.subtasks
+    job.until(lambda: all(SubtaskRunning(1, subtask) in job.said for subtask in everyone))
+
+
+def gauges_of(job):
+    return {gauge.subtask: gauge for slot in job.slots for gauge in slot.mailbox.gauges()}
+
+
+@pytest.mark.parametrize(("row_bytes", "at_once"), [(10_000, 1), (10_000, 300), (2 << 20, 1)])
+def test_a_receiver_that_does_not_read_is_sent_no_more_than_its_channel_may_hold(
+    row_bytes, at_once
+):
+    """R7: whatever the size of the batches that are read; a row is never cut."""
+    source = WideSource(row_bytes=row_bytes, at_once=at_once)
+    source.feed(*range(5_000))
+    with slots_in_hand(a_chain(source, KeptSink()), {READ_0: 0, WORK_0: 0, WRITE_0: 1}) as job:
+        begin(job)
+        job.assign(READ_0, ONE)
+        job.settle(0)
+        job.settle(0)
+        gauges = gauges_of(job)
+    longest = max(BATCH_BYTES, row_bytes + 100)
+    assert gauges[READ_0].back_pressured
+    assert gauges[WORK_0].back_pressured
+    emitted = gauges[WORK_0].rows_out * row_bytes
+    assert emitted <= (CREDIT + OUTPUT_LIMIT) * longest
+    within = (gauges[READ_0].rows_out - gauges[WORK_0].rows_in) * row_bytes
+    turn = max(TURN_BYTES, at_once * row_bytes)
+    assert within <= (CREDIT + OUTPUT_LIMIT) * longest + turn
+
+
+class Grants:
+    """A home that hears of nothing but credit."""
+
+    def __init__(self):
+        self.granted = 0
+
+    def grant(self, _, channel, batches):
+        del channel
+        self.granted += batches
+
+
+@settings(max_examples=20)
+@given(st.lists(st.sampled_from([1, 50, 400]), min_size=1, max_size=8), st.sampled_from([15, 70]))
+def test_a_receiver_that_is_slow_never_queues_more_than_its_channel_may_hold(lengths, pace):
+    """R7: what is left of merged batches counts as one, and is not longer than one."""
+    channel = ChannelId(EdgeId("rows"), 0, 0)
+    task = Task(WORK_0, Aligner((channel,)), {channel: Inbox(channel)}, {})
+    hosted = Hosted(
+        Grants(), (1, 1), task, Stateless(), Pipeline(()), (), None, EventTime((channel,))
+    )
+    turns = Turns(OUTPUT_LIMIT, batch_limit=32)
+    turns.add(task)
+    row = b"x" * 9_000
+    batches = [
+        piece
+        for length in lengths
+        for piece in cut(pa.record_batch({"n": list(range(length)), "padding": [row] * length}))
+    ]
+    expected, credit = sum(lengths), CREDIT
+    while hosted.counts.rows_in < expected:
+        while batches and credit:
+            task.receive(channel, batches.pop(0), 0)
+            credit -= 1
+        queued = sum(size_of(e) for e in task.inboxes[channel].queue if is_batch(e))
+        assert queued <= CHANNEL_BYTES
+        turn = turns.next()
+        assert isinstance(turn, Process)
+        hosted.pace = Pace(rows=pace)
+        hosted.obey(turns.processed(turn, hosted.process(turn)))
+        credit, hosted.home.granted = credit + hosted.home.granted, 0
+
+
+def test_what_a_barrier_overtakes_is_bounded_however_late_the_other_barriers_are(tmp_path):
+    """A4, R7: a channel that is recorded gets no new credit until its barrier, which needs none."""
+    source, more = FedSource(), WideSource(row_bytes=10_000, at_once=50)
+    more.feed(*range(3_000))
+    sink = KeptSink()
+    files = Keeping(f"file://{tmp_path}", inline_threshold=0, memory_limit=0)
+    graph = a_confluence(source, more, SinkHead(sink))
+    with slots_in_hand(graph, {READ_0: 0, MORE_0: 0, WRITE_0: 1}, keeping=files) as job:
+        begin(job)
+        job.assign(READ_0, ONE)
+        job.assign(MORE_0, ONE)
+        job.until(lambda: sink.written)
+        place = f"file://{tmp_path}/chk-1"
+        barrier = a_barrier(1, alignment=AlignmentType.UNALIGNED, location=place)
+        job.tell(READ_0, barrier)
+        job.until(lambda: READ_0 in job.acks(1))
+        job.settle()
+        job.settle()
+        assert len(sink.written) < 3_000
+        job.tell(MORE_0, barrier)
+        job.until(lambda: job.is_acked(1))
+        job.until(lambda: len(sink.written) == 3_000)
+        write, read = job.acks(1)[WRITE_0], job.acks(1)[MORE_0]
+    assert 0 < write.snapshot.in_flight_bytes <= CHANNEL_BYTES + HEADERS
+    assert read.snapshot.in_flight_bytes <= OUTPUT_BYTES + TURN_BYTES
+    assert write.timings.processed_bytes > 0
+    assert sink.written == list(range(3_000))
+
+
+def test_a_slot_that_holds_too_much_of_older_checkpoints_declines_the_next_and_says_why(
+    monkeypatch,
+):
+    """R7: slow storage causes a decline that names the budget; when it has caught up, none."""
+    monkeypatch.setattr(hosting, "UNSAVED_LIMIT", 10)
+    source = FedSource()
+    source.feed(*range(10))
+    with slots_in_hand(a_chain(source, KeptSink()), keeping=IN_MEMORY) as job:
+        begin(job)
+        job.assign(READ_0, ONE)
+        job.settle()
+        job.tell(READ_0, a_barrier(1))
+        job.until(lambda: job.is_acked(1))
+        job.slots[0].hand.is_held = True
+        job.tell(READ_0, a_barrier(2))
+        job.settle()
+        job.abort(2)
+        job.tell(READ_0, a_barrier(3))
+        job.until(lambda: job.heard(SubtaskDeclined))
+        job.settle()
+        declined = job.heard(SubtaskDeclined)
+        job.slots[0].hand.release()
+        job.tell(READ_0, a_barrier(4))
+        job.until(lambda: job.is_acked(4))
+    assert {said.subtask for said in declined} == {READ_0, WORK_0, WRITE_0}
+    assert {said.reason for said in declined} == {Reason.CHECKPOINT_DECLINED}
+    assert all("above its budget of 10" in said.cause for said in declined)
+
+
+def test_the_document_states_the_bounds_that_hold():
+    """R7, U3: a reader can rely on the figures."""
+    document = (Path(__file__).parents[3] / "docs" / "checkpoints.md").read_text()
+
+    assert f"| a batch on a channel | {BATCH_BYTES >> 20} MiB |" in document
+    assert f"there, for each channel | {CHANNEL_BYTES >> 20} MiB | a sender" in document
+    assert f"has credit for {CREDIT} batches" in document
+    assert f"for each channel | {OUTPUT_BYTES >> 20} MiB, and what" in document
+    assert f"while {OUTPUT_LIMIT} batches wait; a call takes at most one batch" in document
+    assert f"a reader about {TURN_BYTES >> 20} MiB" in document
+    assert f"a subtask has {MOST_UPLOADS} uploads under way" in document
+    assert f"the slot holds more than {UNSAVED_LIMIT >> 30} GiB of earlier checkpoints" in document
