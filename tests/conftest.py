@@ -1,10 +1,15 @@
-"""Gives pytest four options: every crash, changed stories, tests by spec line, a planted bug."""
+"""Gives pytest four options: every crash, changed stories, tests by spec line, a planted bug.
+
+What integration tests show of themselves (their dice, their settings, their verdicts) is repeated
+at the end, with the seed that brings the same run about again.
+"""
 
 import os
 
 import pytest
 from hypothesis import settings
 
+from chance import SEED
 from simulation.bugs import bug_named
 from simulation.sabotage import plant
 
@@ -41,6 +46,22 @@ def pytest_configure(config: pytest.Config) -> None:
     name = config.getoption("--plant")
     if name:
         plant(bug_named(name))
+
+
+def pytest_report_header() -> str:
+    return f"seed: WEIR_SEED={SEED}"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """A passed test is silent otherwise, and nobody would know how much it had tried."""
+    passed = terminalreporter.stats.get("passed", [])
+    shown = [r for r in passed if r.nodeid.startswith("tests/integration/") and r.capstdout]
+    if shown:
+        terminalreporter.section("shown by integration tests")
+    for report in shown:
+        terminalreporter.write_line(report.nodeid)
+        for line in report.capstdout.splitlines():
+            terminalreporter.write_line(f"    {line}")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -4,13 +4,9 @@ Each test gives it a machine of its own: a PATH with only the tools it may find,
 records what it is asked, and an empty cache. So nothing is downloaded and nothing is installed.
 """
 
-import shutil
-import subprocess
-from dataclasses import dataclass
-from pathlib import Path
-
 import pytest
 
+from bare_machine import bare_machine
 from source_tree import ROOT
 
 TOOLS = ("bash", "cat", "cp", "dirname", "env", "flock", "grep", "mkdir", "readlink", "rm", "sed")
@@ -36,35 +32,9 @@ def java(version):
     return f"#!/usr/bin/env bash\necho 'openjdk version \"{version}\"' >&2\n"
 
 
-@dataclass
-class Machine:
-    home: Path
-
-    def has(self, name: str, script: str) -> Path:
-        program = self.home / "bin" / name
-        program.parent.mkdir(parents=True, exist_ok=True)
-        program.write_text(script)
-        program.chmod(0o755)
-        return program
-
-    def dev(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [ROOT / "dev", *arguments],
-            cwd=self.home,
-            env={"HOME": str(self.home), "PATH": str(self.home / "bin"), **environment},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-
-
 @pytest.fixture
 def machine(tmp_path):
-    bare = Machine(tmp_path / "a home with spaces")
-    for tool in TOOLS:
-        bare.has(tool, f'#!/bin/sh\nexec {shutil.which(tool)} "$@"\n')
-    return bare
+    return bare_machine(tmp_path / "a home with spaces", TOOLS)
 
 
 @pytest.fixture
@@ -78,7 +48,7 @@ def ready(machine):
 def test_help_needs_nothing_and_names_every_command(machine, arguments):
     answer = machine.dev(*arguments)
     assert answer.returncode == 0
-    for command in ("demo", "test", "lint", "sim", "bench", "lock", "help"):
+    for command in ("demo", "test", "lint", "sim", "bench", "cluster", "lock", "help"):
         assert f"\n  {command} " in answer.stdout
 
 
@@ -168,7 +138,9 @@ def test_root_installs_what_is_missing_and_goes_on(ready):
 @pytest.mark.parametrize("version", ["17.0.15", "21.0.2", "25-ea"])
 def test_java_17_or_newer_will_do(ready, version):
     ready.has("java", java(version))
-    assert "ran: -m pytest -x" in ready.dev("test", "-x").stdout
+    ran = ready.dev("test", "-x").stdout
+    assert "ran: -m pytest" in ran
+    assert ran.rstrip().endswith(" -x")
 
 
 @pytest.mark.parametrize("command", ["test", "demo"])

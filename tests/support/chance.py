@@ -7,7 +7,8 @@ import os
 import random
 import secrets
 
-SEED = int(os.environ.get("WEIR_SEED") or secrets.randbelow(1 << 32))
+SEED = int(os.environ.setdefault("WEIR_SEED", str(secrets.randbelow(1 << 32))))
+"""In the environment, so that the processes which share a run's tests share its seed."""
 
 
 def runs_all() -> bool:
@@ -21,5 +22,5 @@ def dice(purpose: str) -> random.Random:
 
 
 def show(what: object) -> None:
-    """For whoever reads a failure, or runs pytest with -s."""
+    """For whoever reads the run: pytest keeps it with the test, and the summary repeats it."""
     print(what)  # noqa: T201 - pytest keeps it with the test
