@@ -8,6 +8,9 @@ from simulation.sabotage import Bug
 
 _STORAGE = "tests/weir/storage"
 _CORE = "tests/weir/core"
+_STATE = "tests/weir/state"
+_SLOT = "tests/weir/slot"
+_PYSPARK = "tests/weir/connectors/pyspark"
 
 SHELL_BUGS = (
     # S13: local copies
@@ -60,5 +63,122 @@ SHELL_BUGS = (
         "return self.deadline is not None and self.deadline <= now",
         "return False",
         (f"{_CORE}/test_job.py",),
+    ),
+    # S4: incremental snapshots
+    Bug(
+        "what changed in the last interval alone goes up",
+        ("S4",),
+        "weir.state.history",
+        "later = [other.slots for other in self.intervals[position:]]",
+        "later = [other.slots for other in self.intervals[-1:]]",
+        (f"{_STATE}/test_history.py",),
+    ),
+    Bug(
+        "a key that was removed comes back from an older layer",
+        ("S4",),
+        "weir.state.overlay",
+        "    return table.filter(pa.compute.invert(table.column(REMOVED.name)))\n",
+        "    return table\n",
+        (f"{_PYSPARK}/test_processor_layers.py",),
+    ),
+    Bug(
+        "an older layer hides a newer one",
+        ("S4",),
+        "weir.state.overlay",
+        "    for state in reversed(files):\n",
+        "    for state in files:\n",
+        (f"{_PYSPARK}/test_processor_layers.py",),
+    ),
+    Bug(
+        "layers grow without end",
+        ("S4",),
+        "weir.slot.layers",
+        "if not layers or len(layers) >= MOST_LAYERS:",
+        "if not layers:",
+        (f"{_SLOT}/test_layers.py",),
+    ),
+    Bug(
+        "the collector takes what a savepoint refers to",
+        ("S4",),
+        "weir.storage.collecting",
+        "        yield from (file.path for file in manifest.files())\n",
+        "        yield from ()\n",
+        (f"{_STORAGE}/test_collecting.py",),
+    ),
+    # S12: the schemas of state
+    Bug(
+        "every integer fits into a double",
+        ("S12",),
+        "weir.state.evolution",
+        "return _EXACT_BITS.get(kind, 0) >= bits",
+        "return kind in _EXACT_BITS",
+        (f"{_STATE}/test_evolution.py",),
+    ),
+    Bug(
+        "a new field need not be nullable",
+        ("S12",),
+        "weir.state.evolution",
+        '        elif not field.nullable:\n            yield f"{_shown(name)} is new and',
+        '        elif False:\n            yield f"{_shown(name)} is new and',
+        (f"{_STATE}/test_evolution.py",),
+    ),
+    # R5, C19: PySpark's readers and writers
+    Bug(
+        "a commit in doubt gets a new number",
+        ("C19",),
+        "weir.connectors.pyspark.stream_writer",
+        "commit(self._owed(names), sequence - 1)",
+        "commit(self._owed(names), sequence)",
+        (f"{_PYSPARK}/test_stream_writer.py",),
+    ),
+    Bug(
+        "a commit that was written down is made again",
+        ("R5",),
+        "weir.connectors.pyspark.stream_writer",
+        "if self._records.find(sequence, names) is None:",
+        "if True:",
+        (f"{_PYSPARK}/test_stream_writer.py",),
+    ),
+    Bug(
+        "a replay that differs is taken for the same",
+        ("R5",),
+        "weir.connectors.pyspark.split_reader",
+        "if not self._is_behind and self._reached != self._begin:",
+        "if False:",
+        (f"{_PYSPARK}/test_stream_reader.py",),
+    ),
+    # A11, R7: turns and bounds
+    Bug(
+        "a storm of timers is one turn",
+        ("A11",),
+        "weir.slot.hosted",
+        "if perf_counter() - began > TURN_SECONDS or not self.has_room:",
+        "if False:",
+        (f"{_SLOT}/test_timer_storms.py", f"{_SLOT}/test_bounds.py"),
+    ),
+    Bug(
+        "a channel takes batches of any length",
+        ("R7",),
+        "weir.exchange.sizes",
+        "if batch.num_rows <= 1 or size_of(batch) <= BATCH_BYTES:",
+        "if True:",
+        (f"{_SLOT}/test_bounds.py", "tests/weir/exchange/test_sizes.py"),
+    ),
+    Bug(
+        "what is recorded has no bound",
+        ("R7",),
+        "weir.slot.hosted",
+        "        if self.task.is_recording(channel):\n",
+        "        if False:\n",
+        (f"{_SLOT}/test_bounds.py",),
+    ),
+    # S11: operator state
+    Bug(
+        "a list is kept whole, so that one subtask inherits it",
+        ("S11",),
+        "weir.slot.operator_state",
+        "count = min(rows, most_items if is_shared_out else 1)",
+        "count = min(rows, 1)",
+        (f"{_SLOT}/test_rescaled_functions.py",),
     ),
 )

@@ -149,7 +149,10 @@ class Uploads:
         self._referred[checkpoint] = frozenset(file.path for file in known if file.path)
 
     def heard_completed(self, checkpoint: CheckpointId) -> None:
-        """Copies of what only older snapshots refer to are of no use any more."""
+        """Copies of what only older snapshots refer to are of no use any more.
+
+        A plain savepoint has none and ends none: nobody restarts from it by himself.
+        """
         self.layers.heard_completed(checkpoint)
         if checkpoint not in self._referred:
             return
@@ -205,7 +208,8 @@ class Uploads:
             make_durable()
         whole = replace(snapshot, keyed=keyed, lists=lists, transactions=captured.transactions)
         self._state_bytes = whole.bytes
-        self._referred[upload.barrier.checkpoint] = frozenset(f.path for f in whole.files())
+        if upload.barrier.kind.commits:
+            self._referred[upload.barrier.checkpoint] = frozenset(f.path for f in whole.files())
         return whole
 
     def _keyed_files(self, upload: Upload, piece: KeyedPiece, number: int) -> list[StateFile]:
@@ -243,7 +247,8 @@ class Uploads:
         path = f"{place or upload.barrier.location}/{name}"
         upload.own.append(path)
         upload.written_bytes += content.size
-        owner = Owner(self._subtask, upload.barrier.checkpoint)
+        barrier = upload.barrier
+        owner = Owner(self._subtask, barrier.checkpoint) if barrier.kind.commits else None
         return self._files.put(path, content, owner=owner, shared=bool(place))
 
     def _done(self, upload: Upload) -> None:

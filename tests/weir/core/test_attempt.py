@@ -81,14 +81,16 @@ def test_a_new_drivers_slots_take_the_indexes_whose_newest_copies_they_have():
     """S13: a disk that an index has left holds copies of it too, of an older checkpoint."""
     job = Job()
     job.tell(
-        SlotRegistered("a", "e1", "d1", ((0, 3), (1, 9))),
-        SlotRegistered("b", "e2", "d2", ((0, 9), (1, 3))),
+        SlotRegistered("a", "e1", "d1", ((0, 3),)),
+        SlotRegistered("b", "e2", "d2", ((0, 9), (1, 9))),
+        SlotRegistered("c", "e3", "d3", ((0, 3),)),
+        SlotRegistered("d", "e4", "d2"),
         JobStarted(),
     )
 
     deploy = only(Deploy, job.restored())
 
-    assert dict(deploy.placements) == {READ_0: "b", READ_1: "a", SUM_0: "b", SUM_1: "a"}
+    assert dict(deploy.placements) == {READ_0: "b", READ_1: "d", SUM_0: "b", SUM_1: "d"}
 
 
 def test_what_a_disk_held_before_this_driver_is_forgotten_once_the_index_runs_elsewhere():

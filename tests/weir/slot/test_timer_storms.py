@@ -81,12 +81,10 @@ def test_a_call_takes_on_no_other_timer_when_its_time_is_over():
     job.process(*({"n": n} for n in range(FIRED_AT_ONCE)))
     job.operator.advance(101)
 
-    began = perf_counter()
     fired = sum(batch.num_rows for batch in job.operator.fire())
 
     assert fired <= FIRING_SECONDS / SPIN_SECONDS + 1 < FIRED_AT_ONCE
     assert job.operator.is_due()
-    assert perf_counter() - began < 1
 
 
 @pytest.fixture
@@ -103,6 +101,8 @@ def test_a_barrier_is_taken_between_turns_and_the_rest_fires_after_the_restore(s
         job.host()
         job.assign(READ_0, ONE)
         job.until(lambda: sink.written)
+        (fired,) = (g.rows_out for g in job.slots[0].mailbox.gauges() if g.subtask == WORK_0)
+        assert fired < TIMERS, "one turn did not fire them all"
         job.tell(READ_0, a_barrier(1, alignment=AlignmentType.UNALIGNED))
         job.until(lambda: job.is_acked(1))
         assert len(sink.written) < TIMERS, "the barrier did not wait for the last timer"

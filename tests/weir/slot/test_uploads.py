@@ -1,7 +1,6 @@
 """The asynchronous part of a snapshot: durable before it is acked, gone when nobody wants it."""
 
 import logging
-from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -10,7 +9,14 @@ from slots_in_hand import Hand, a_barrier
 from weir.core.alignment import Aligner
 from weir.core.ids import ChannelId, CheckpointId, EdgeId, Millis, OperatorId, SubtaskId
 from weir.core.reasons import Reason
-from weir.core.snapshots import KeyGroupRange, Redistribution, Side, StateFile, Transaction
+from weir.core.snapshots import (
+    CheckpointKind,
+    KeyGroupRange,
+    Redistribution,
+    Side,
+    StateFile,
+    Transaction,
+)
 from weir.core.task import Ack, Decline, Discard, PersistInFlight, Task
 from weir.exchange.sizes import size_of
 from weir.ports.operators import Captured, KeyedPiece, ListPiece
@@ -50,8 +56,9 @@ class Bench:
         self.words.append(words)
         self._obey(act(self.task))
 
-    def start(self, checkpoint=1, **captured):
-        barrier = replace(a_barrier(checkpoint), location=f"file://{self.directory}/{self.place}")
+    def start(self, checkpoint=1, kind=CheckpointKind.CHECKPOINT, **captured):
+        place = f"file://{self.directory}/{self.place}"
+        barrier = a_barrier(checkpoint, kind, location=place)
         self.task.trigger(barrier, Millis(0))
         bare = bare_snapshot(SUBTASK, ((EdgeId("e"), Millis(5)),), reached_end=True)
         whole = Captured(**captured, release=lambda: self.released.append(checkpoint))
@@ -314,6 +321,22 @@ def test_a_local_copy_lives_as_long_as_a_snapshot_that_may_be_restored(tmp_path)
     bench.uploads.heard_completed(CheckpointId(2))
 
     assert copies() == 1
+
+
+def test_a_plain_savepoint_takes_no_copy_and_leaves_those_of_the_checkpoint(tmp_path):
+    """S13: a job restarts from its newest checkpoint, not from the user's savepoint."""
+    bench = Bench(tmp_path)
+    keeping = Keeping(f"file://{tmp_path}", 0, 0, local_directory=f"{tmp_path}/local")
+    bench.files = StateFiles(keeping)
+    bench.uploads = Uploads(SUBTASK, RUN, bench.files, bench.hand)
+    bench.start(1, keyed=(PIECE,))
+    bench.uploads.heard_completed(CheckpointId(1))
+    copies = sorted((tmp_path / "local").rglob("*"))
+
+    bench.start(2, keyed=(PIECE,), kind=CheckpointKind.SAVEPOINT)
+    bench.uploads.heard_completed(CheckpointId(2))
+
+    assert sorted((tmp_path / "local").rglob("*")) == copies
 
 
 def test_a_snapshot_is_read_from_its_local_copy_and_from_storage_without_one(tmp_path):
