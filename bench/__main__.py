@@ -5,14 +5,19 @@ the same run: with checkpoints beside without, Weir beside Structured Streaming.
 """
 
 import json
+import os
 import subprocess
 import sys
-from dataclasses import dataclass
+import tempfile
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import typer
 from rich.console import Console
+from rich.status import Status
 from rich.table import Table
+
+from seaweed import seaweed
 
 app = typer.Typer(add_completion=False, help=__doc__)
 console = Console(highlight=False)
@@ -20,6 +25,7 @@ console = Console(highlight=False)
 JOB = Path(__file__).with_name("keyed_job.py")
 SLOW = Path(__file__).with_name("backpressure_job.py")
 CHANGING = Path(__file__).with_name("incremental_job.py")
+RESTORED = Path(__file__).with_name("restore_job.py")
 PEER = Path(__file__).with_name("structured_streaming.py")
 
 
@@ -30,6 +36,7 @@ class Run:
     label: str
     arguments: tuple[str, ...]
     script: Path = JOB
+    environment: dict[str, str] = field(default_factory=dict)
 
 
 SUM = ("--kind", "sum", "--keys")
@@ -60,8 +67,7 @@ def keyed(only: str = typer.Option("", help="Only the rows whose label has this 
     table = Table("run", "rows/s", "checkpoints", "duration", "sync p99", "MiB", "recovery")
     for run in KEYED:
         if only in run.label:
-            with console.status(run.label):
-                figures = _figures(run)
+            figures = _figures(run)
             table.add_row(run.label, *_cells(figures))
     console.print(table)
 
@@ -72,9 +78,8 @@ def backpressure() -> None:
     table = Table("a call takes", "aligned", "longest", "unaligned", "longest", "in flight")
     for call_ms in (20, 50, 100, 200):
         slow = ("--call-ms", str(call_ms))
-        with console.status(f"{call_ms} ms a call"):
-            waits = _figures(Run("aligned", slow, SLOW))
-            overtakes = _figures(Run("unaligned", (*slow, "--unaligned"), SLOW))
+        waits = _figures(Run(f"{call_ms} ms a call, aligned", slow, SLOW))
+        overtakes = _figures(Run(f"{call_ms} ms a call, unaligned", (*slow, "--unaligned"), SLOW))
         table.add_row(
             f"{call_ms} ms",
             f"{waits['duration_ms']} ms",
@@ -91,8 +96,7 @@ def incremental() -> None:
     """One per cent of a million keys changes between checkpoints: what goes up for each."""
     table = Table("checkpoints", "duration", "state", "put up for each")
     for label, arguments in (("whole", ()), ("incremental", ("--incremental",))):
-        with console.status(label):
-            figures = _figures(Run(label, arguments, CHANGING))
+        figures = _figures(Run(label, arguments, CHANGING))
         table.add_row(
             label,
             f"{figures['duration_ms']} ms",
@@ -102,15 +106,70 @@ def incremental() -> None:
     console.print(table)
 
 
+@app.command()
+def restore(
+    gigabytes: float = typer.Option(1.0, help="How much state the job has."),
+    times: int = typer.Option(3, help="How often a slot is killed; the medians are shown."),
+) -> None:
+    """A slot is lost: how long its job takes to restore from S3, and from the local disk."""
+    table = Table("state is read from", "bytes", "restore", "MB/s", "since the kill")
+    measured: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as directory, seaweed(Path(directory)) as s3:
+        for label, local in (("S3", ()), ("local copies", ("--local",))):
+            wanted = ("--megabytes", str(gigabytes * 1000), "--times", str(times), *local)
+            storage = f"s3://{s3.bucket}/{label.replace(' ', '-')}"
+            run = Run(label, ("--storage", storage, *wanted), RESTORED, s3.environment())
+            figures = _figures(run)
+            size, seconds = (float(str(figures[name])) for name in ("bytes", "restore_s"))
+            measured[label] = seconds
+            table.add_row(
+                label,
+                f"{size:,.0f}",
+                f"{seconds} s",
+                f"{size / seconds / 1e6:,.0f}",
+                f"{figures['recovery_s']} s",
+            )
+    console.print(table)
+    ratio = measured["S3"] / measured["local copies"]
+    console.print(f"Local copies restore {ratio:.1f} times as fast.")
+
+
 def _figures(run: Run) -> dict[str, object]:
+    """The last line that a run prints; those before it say how far it has come."""
     command = [sys.executable, str(run.script), *run.arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        console.print(done.stderr[-2000:])
-        raise typer.Exit(1)
-    figures = json.loads(done.stdout.splitlines()[-1])
+    last = ""
+    with (
+        tempfile.TemporaryFile("w+") as problems,
+        console.status(run.label) as status,
+        subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=problems,
+            text=True,
+            env={**os.environ, **run.environment},
+        ) as process,
+    ):
+        assert process.stdout is not None, "it is a pipe"
+        for line in process.stdout:
+            last = line
+            _show(run, line.strip(), status)
+        if process.wait():
+            problems.seek(0)
+            console.print(problems.read()[-2000:])
+            raise typer.Exit(1)
+    figures = json.loads(last)
     assert isinstance(figures, dict), "a run prints its figures last"
     return figures
+
+
+def _show(run: Run, line: str, status: Status) -> None:
+    """On a terminal one line that changes; elsewhere a line each."""
+    if line.startswith("{"):
+        return
+    if console.is_terminal:
+        status.update(f"{run.label}: {line}")
+    else:
+        console.print(f"{run.label}: {line}")
 
 
 def _cells(figures: dict[str, object]) -> tuple[str, ...]:

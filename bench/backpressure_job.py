@@ -7,7 +7,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -37,7 +36,7 @@ def main() -> None:
             WeirSession.builder.appName("backpressure")
             .config("weir.parallelism", 2)
             .config("weir.checkpointing.interval", "1 s")
-            .config("weir.checkpointing.storage", Path(directory).as_uri())
+            .config("weir.checkpointing.storage", f"file://{directory}")
             .config("weir.checkpointing.unaligned", given.unaligned)
             .getOrCreate()
         )

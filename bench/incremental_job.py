@@ -6,7 +6,6 @@ import statistics
 import sys
 import tempfile
 import time
-from pathlib import Path
 
 from weir.core.lifecycle import JobStatus
 from weir.dataflow import functions as F  # noqa: N812 - as PySpark's users write it
@@ -26,7 +25,7 @@ def main() -> None:
             WeirSession.builder.appName("incremental")
             .config("weir.parallelism", 2)
             .config("weir.checkpointing.interval", "1 s")
-            .config("weir.checkpointing.storage", Path(directory).as_uri())
+            .config("weir.checkpointing.storage", f"file://{directory}")
             .config("weir.checkpointing.incremental", given.incremental)
             .getOrCreate()
         )

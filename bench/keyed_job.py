@@ -12,7 +12,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
@@ -76,7 +75,7 @@ def _session(given: argparse.Namespace, directory: str) -> WeirSession:
         WeirSession.builder.appName("bench")
         .config("weir.parallelism", 2)
         .config("weir.checkpointing.interval", given.interval)
-        .config("weir.checkpointing.storage", Path(directory).as_uri())
+        .config("weir.checkpointing.storage", f"file://{directory}")
         .config("weir.restart.initialBackoff", "50 ms")
         .getOrCreate()
     )

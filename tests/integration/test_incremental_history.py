@@ -1,0 +1,304 @@
+"""Hundreds of incremental checkpoints with every mishap in between: no file missing, none left."""
+
+import os
+from dataclasses import dataclass, field
+from random import Random
+
+import pytest
+
+from counted_rows import COUNT, FORGET, SPLITS, a_counting_graph, expected_counts
+from fed_jobs import READ, FedSource
+from weir.core.coordinator.actions import Granted
+from weir.core.lifecycle import JobStatus
+from weir.core.policy import Policy, Retention
+from weir.core.recovery import Wish
+from weir.core.snapshots import CheckpointKind, KeyGroupRange
+from weir.slot.keeping import Keeping
+from weir.slot.layers import MOST_LAYERS
+from weir.state.files import read_list
+from weir.state.looking import header_of, rows_of
+from weir.storage import state_files
+from weir.storage.collecting import collect, leftovers, survey
+from weir.storage.inspecting import Opening, describe, find
+from whole_job import WholeJob, all_free
+
+CHECKPOINTS = 500
+SEED = 11
+TIMEOUT_MS = 1_000
+OPENING = Opening(header_of, read_list)
+NUMBERS = 300
+CHECKPOINT, FULL = CheckpointKind.CHECKPOINT, CheckpointKind.FULL_CHECKPOINT
+
+
+@dataclass
+class History:
+    """A job, what happens to it, and what was found after each checkpoint."""
+
+    job: WholeJob
+    source: FedSource
+    dice: Random
+    savepoints: str
+    asked: int = 0
+    completed: int = 0
+    happened: list[str] = field(default_factory=list)
+    layers: list[int] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    deployments: int = 0
+    orphaned: set[int] = field(default_factory=set)
+    """Epochs in which a slot died with files that nobody was told of."""
+
+    # -- lives of drivers
+
+    def start(self, *, width=2, path="", claims=False, retention=Retention.RETAIN_ON_CANCELLATION):
+        self.deployments += 1
+        policy = Policy(
+            timeout_ms=TIMEOUT_MS,
+            tolerable_failures=self.dice.choice([0, 1_000]),
+            retained=self.dice.choice([1, 2, 3]),
+            retention=retention,
+            incremental=True,
+        )
+        wish = Wish(f"deployment-{self.deployments}", path, claims)
+        self.job.start(policy, width, wish, all_free(*SPLITS))
+
+    @property
+    def epoch(self):
+        return self.job.driver.beginning.reign.epoch
+
+    @property
+    def width(self):
+        return self.job.driver.beginning.topology.slots_needed
+
+    def feed(self):
+        for _ in range(self.dice.randrange(1, 4)):
+            low = self.dice.randrange(NUMBERS)
+            span = NUMBERS - low if self.dice.random() < 0.05 else 8
+            rows = [self.dice.randrange(low, low + span) for _ in range(self.dice.randrange(12))]
+            self.source.feed(*rows, split=self.dice.choice(SPLITS))
+        self.job.settle(3)
+
+    # -- what may happen
+
+    def nothing(self):
+        self.ask()
+
+    def full(self):
+        self.ask(FULL)
+
+    def refused_upload(self):
+        """A decline: some files are up, the next is not."""
+        self.any_slot().files.refuses_after = self.dice.randrange(3)
+        self.ask()
+        for slot in self.job.slots:
+            slot.files.refuses_after = None
+
+    def timeout(self):
+        """An upload hangs until the checkpoint is long dead."""
+        slot = self.any_slot()
+        slot.hand.is_held = True
+        request = self.begin()
+        self.job.settle()
+        self.job.now += TIMEOUT_MS
+        self.finish(request)
+        slot.hand.release()
+        self.job.settle()
+
+    def lost_completion(self):
+        slot = self.any_slot()
+        slot.hears_completions = False
+        self.ask()
+        slot.hears_completions = True
+
+    def slot_dies(self):
+        self.job.kill(self.dice.randrange(self.width))
+        self.ask()
+
+    def slot_dies_with_its_uploads_up(self):
+        """Files that nobody was told of."""
+        number = self.dice.randrange(self.width)
+        slot = self.job.slots[number]
+        slot.hand.is_held = True
+        request = self.begin()
+        self.job.settle()
+        slot.hand.release()
+        self.job.kill(number)
+        self.orphaned.add(self.epoch)
+        self.finish(request)
+
+    def driver_dies(self):
+        self.start(width=self.width)
+
+    def driver_dies_in_a_checkpoint(self):
+        """It finds out that it is dead only when it wants to complete what it began."""
+        zombie = self.job.driver
+        zombie.hand.is_held = True
+        self.begin()
+        self.job.settle()
+        self.start(width=self.width)
+        zombie.hand.release()
+        zombie.step(self.job.now)
+        assert zombie.end is None or zombie.end.fenced
+
+    def rescaling(self):
+        self.start(width=self.dice.choice([w for w in (1, 2, 3) if w != self.width]))
+
+    def savepoint(self):
+        where = f"{self.savepoints}/{self.asked}"
+        self.finish(self.begin(CheckpointKind.SAVEPOINT, where))
+
+    def begins_anew_from_a_savepoint(self):
+        where = f"{self.savepoints}/{self.asked}"
+        if isinstance(self.finish(self.begin(CheckpointKind.SAVEPOINT, where)), Granted):
+            claims = self.dice.random() < 0.5
+            self.start(width=self.width, path=f"{where}/_metadata", claims=claims)
+
+    def any_slot(self):
+        return self.dice.choice(self.job.slots)
+
+    # -- checkpoints
+
+    def ask(self, kind=CHECKPOINT):
+        return self.finish(self.begin(kind))
+
+    def begin(self, kind=CHECKPOINT, location=""):
+        self.job.until_running()
+        self.asked += 1
+        return self.job.ask(kind, location)
+
+    def finish(self, request):
+        outcome = self.job.answer(request)
+        self.job.settle(3)
+        if isinstance(outcome, Granted):
+            self.completed += 1
+            self.check()
+        return outcome
+
+    def check(self):
+        """All that is retained can be restored from, and is what the rows make it."""
+        for done in self.job.driver.job.coordinator.completed:
+            found = describe(self.job.store, find(self.job.store, done.manifest.location), OPENING)
+            self.wrong += found.problems
+        if self.job.driver.job.coordinator.completed:
+            self.check_counts(found)
+
+    def check_counts(self, found):
+        expected = expected_counts(self.source, found.by_uid[READ].positions)
+        for operator, column in ((COUNT, "count(*)"), (FORGET, "value.rows")):
+            counted = {}
+            for state in found.by_uid[operator].keyed:
+                for part in state.parts:
+                    self.layers.append(len(part))
+                    counted.update(self.rows_in(part, column))
+            if counted != expected[operator]:
+                self.wrong.append(f"{found.manifest.location}: {operator} has other counts")
+
+    def rows_in(self, part, column):
+        files = [state_files.fetch(self.job.store, handle.file) for handle in part]
+        groups = KeyGroupRange(*part[0].groups)
+        for batch in rows_of(files, groups):
+            numbers = batch.column("n").to_pylist()
+            yield from zip(numbers, batch.column(column).to_pylist(), strict=True)
+
+    # -- what lies in storage
+
+    def check_leftovers(self):
+        """What an epoch has written and does not need goes while it lives."""
+        coordinator = self.job.driver.job.coordinator
+        assert not coordinator.pending, "everything that was asked for is answered"
+        if self.epoch not in self.orphaned:
+            self.wrong += [f"{url} is left over" for url in self.of_this_epoch()]
+
+    def of_this_epoch(self):
+        """Files that this epoch wrote and does not refer to."""
+        return [u for u in self.files() - self.referenced() if f"-e{self.epoch}-" in u]
+
+    def files(self):
+        listed = self.job.store.list(self.job.directory)
+        return {url for url in listed if not url.startswith(f"{self.job.directory}/log/")}
+
+    def referenced(self):
+        kept = [done.manifest for done in self.job.driver.job.coordinator.completed]
+        files = {file.path for manifest in kept for file in manifest.files()}
+        return files | {f"{manifest.location}/_metadata" for manifest in kept}
+
+    def collect(self):
+        found = survey(self.job.store, self.job.directory)
+        collect(self.job.store, found, leftovers(found))
+
+
+OFTEN = ("nothing",) * 12
+MISHAPS = (
+    *OFTEN,
+    "full",
+    "refused_upload",
+    "refused_upload",
+    "timeout",
+    "lost_completion",
+    "lost_completion",
+    "slot_dies",
+    "slot_dies_with_its_uploads_up",
+    "driver_dies",
+    "driver_dies_in_a_checkpoint",
+    "rescaling",
+    "savepoint",
+    "begins_anew_from_a_savepoint",
+)
+
+
+@pytest.fixture(scope="module")
+def _nobody_cuts_the_power():
+    """Waiting for the disk would be most of the time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory, _nobody_cuts_the_power):
+    """Five hundred checkpoints, until the job is canceled."""
+    place = tmp_path_factory.mktemp("history")
+    source = FedSource({split: [] for split in SPLITS}, is_endless=True)
+    keeping = Keeping(f"file://{place}", inline_threshold=0, memory_limit=0, is_incremental=True)
+    job = WholeJob(keeping, lambda width: a_counting_graph(source, width))
+    dice = Random(SEED)  # noqa: S311 - a story to repeat, not a secret
+    lived = History(job, source, dice, f"file://{place}/savepoints")
+    lived.start()
+    while lived.asked < CHECKPOINTS:
+        what = lived.dice.choice(MISHAPS)
+        lived.happened.append(what)
+        lived.feed()
+        getattr(lived, what)()
+        lived.check_leftovers()
+    lived.start()
+    lived.ask()
+    job.cancel()
+    return lived
+
+
+def test_every_mishap_happened_and_the_job_went_on(history):
+    """C9, R1: a history that tests nothing would be no proof."""
+    assert set(history.happened) == set(MISHAPS)
+    assert history.completed > CHECKPOINTS // 2
+    assert history.job.driver.end.status is JobStatus.CANCELED
+
+
+def test_whatever_is_retained_is_there_and_nothing_else(history):
+    """S4, C1, C9, C18: after each checkpoint, with its checksum and the rows before its barrier."""
+    assert history.wrong == []
+
+
+def test_layers_stay_bounded(history):
+    """S4: a snapshot has more than one layer, and never more than so many."""
+    assert 1 < max(history.layers) <= MOST_LAYERS
+
+
+def test_nothing_is_left_over_but_what_dead_processes_left(history):
+    """S4: files of older epochs, which nobody refers to; collecting them leaves what is needed."""
+    assert history.files() - history.referenced()
+    assert history.of_this_epoch() == []
+
+    history.collect()
+
+    assert history.files() == history.referenced()
+    history.check()
+    assert history.wrong == []
