@@ -4,6 +4,7 @@ What should be there is computed from the generator's arithmetic in one sequenti
 Weir's runtime: for every input row, the sum of its key up to that row.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import polars as pl
@@ -34,9 +35,12 @@ class Verdict:
         return text + (f", {self.wrong:,} with a wrong sum" if self.wrong else "")
 
 
-def judge(output: str, source: GeneratorSource) -> Verdict:
+def judge(
+    output: str, source: GeneratorSource, storage: Mapping[str, str] | None = None
+) -> Verdict:
+    """``storage`` says how the output is reached, where its URL alone does not."""
     expected = _recomputed(source)
-    delivered = pl.DataFrame(read_committed(output))
+    delivered = pl.DataFrame(read_committed(output, storage))
     places = ["split", "offset"]
     unique = delivered.unique(places)
     lost = expected.join(unique, on=places, how="anti")

@@ -1,0 +1,64 @@
+"""Amounts of CPU and memory as Kubernetes writes them: ``500m``, ``2``, ``1Gi``.
+
+They are kept as text, because Kubernetes reads them itself; here they are only compared, so that a
+request above its limit is refused before a pod is. Our own sizes and durations have other units.
+"""
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+
+from weir.api.refusal import Unfit
+
+_BINARY = {unit: 1024**power for power, unit in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), 1)}
+_DECIMAL = {unit: 1000**power for power, unit in enumerate(("k", "M", "G", "T", "P", "E"), 1)}
+_UNITS = {"": Decimal(1), "m": Decimal("0.001")} | {
+    unit: Decimal(factor) for unit, factor in (_BINARY | _DECIMAL).items()
+}
+_SHAPE = r"^([0-9]{1,15}(\.[0-9]{1,9})?)(m|Ki|Mi|Gi|Ti|Pi|Ei|k|M|G|T|P|E)?$"
+_LONGEST = 32
+
+
+def exactly(amount: str) -> Decimal:
+    """The amount in cores or bytes."""
+    parts = re.fullmatch(_SHAPE, amount)
+    assert parts is not None, "only checked amounts are compared"
+    return Decimal(parts[1]) * _UNITS[parts[3] or ""]
+
+
+@dataclass(frozen=True, slots=True)
+class _Amount:
+    def read(self, value: object) -> str:
+        """YAML reads ``cpu: 2`` as a number, and so does Kubernetes."""
+        if isinstance(value, int) and not isinstance(value, bool):
+            value = str(value)
+        if not isinstance(value, str) or not re.fullmatch(_SHAPE, value):
+            raise Unfit(
+                "Kubernetes cannot read this amount",
+                "write a number and perhaps a unit, as in 500m, 2 or 1Gi",
+            )
+        return value
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(self.read, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        del schema, handler
+        return {
+            "x-kubernetes-int-or-string": True,
+            "pattern": _SHAPE,
+            "maxLength": _LONGEST,
+        }
+
+
+Amount = Annotated[str, _Amount()]
+"""An amount of a resource."""

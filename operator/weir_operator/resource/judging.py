@@ -1,0 +1,88 @@
+"""Says whether a specification can be run, and if not, everything that must change.
+
+The API server refuses most of it before; here it is judged again, because a resource may be older
+than a rule, and because some rules compare amounts that the API server cannot read. A refusal is
+an outcome, not an exception: the job that runs goes on with the specification it has.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pydantic import ValidationError
+
+from weir.api.explain import explain
+from weir.api.model import Model
+from weir.api.refusal import Problem, Unfit, shown
+from weir_operator.resource.changes import refused_changes, refused_snapshot_changes
+from weir_operator.resource.job import CheckpointedJobSpec
+from weir_operator.resource.names import JOB_NAME, LONGEST_JOB_NAME
+from weir_operator.resource.snapshot import CheckpointedJobSnapshotSpec
+from weir_operator.resource.text import Text
+
+NAME = Text(
+    pattern=JOB_NAME,
+    longest=LONGEST_JOB_NAME,
+    because="Services and pods are called after the job",
+    remedy=f"use at most {LONGEST_JOB_NAME} lower-case letters, digits and '-', a letter first",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """It cannot be run; each problem names the field, the cause and the remedy."""
+
+    problems: tuple[Problem, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(str(problem) for problem in self.problems)
+
+
+def judge_job(
+    name: str, given: Mapping[str, object], before: CheckpointedJobSpec | None = None
+) -> CheckpointedJobSpec | Refused:
+    """Read a job's specification; ``before`` is the one that runs, if there is one."""
+    try:
+        NAME.check(name)
+    except Unfit as unfit:
+        return Refused((Problem("metadata.name", shown(name), unfit.reason, unfit.remedy),))
+    try:
+        spec = CheckpointedJobSpec.model_validate(given)
+    except ValidationError as error:
+        return _explained(error, CheckpointedJobSpec)
+    changes = () if before is None else tuple(refused_changes(before, spec))
+    return Refused(_in_spec(changes)) if changes else spec
+
+
+def judge_snapshot(
+    given: Mapping[str, object], before: CheckpointedJobSnapshotSpec | None = None
+) -> CheckpointedJobSnapshotSpec | Refused:
+    """Read a snapshot's specification; ``before`` is the one that was carried out."""
+    try:
+        spec = CheckpointedJobSnapshotSpec.model_validate(given)
+    except ValidationError as error:
+        return _explained(error, CheckpointedJobSnapshotSpec)
+    changes = () if before is None else tuple(refused_snapshot_changes(before, spec))
+    return Refused(_in_spec(changes)) if changes else spec
+
+
+def _explained(error: ValidationError, model: type[Model]) -> Refused:
+    """In our words; what is missing has no value that could be shown."""
+    missing = {
+        ".".join(str(part) for part in detail["loc"])
+        for detail in error.errors(include_url=False)
+        if detail["type"] == "missing"
+    }
+    return Refused(
+        _in_spec(
+            tuple(
+                replace(problem, value="nothing", reason="it is required", remedy="give it")
+                if problem.field in missing
+                else problem
+                for problem in explain(error, model)
+            )
+        )
+    )
+
+
+def _in_spec(problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    return tuple(problem.under("spec") for problem in problems)

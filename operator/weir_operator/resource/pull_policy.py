@@ -1,0 +1,14 @@
+"""When a node asks a registry for an image; the words are those of Kubernetes."""
+
+from enum import StrEnum
+
+
+class PullPolicy(StrEnum):
+    """When nodes pull an image."""
+
+    ALWAYS = "Always"
+    """For every pod."""
+    IF_NOT_PRESENT = "IfNotPresent"
+    """When the node does not have it."""
+    NEVER = "Never"
+    """Never: it must be there."""

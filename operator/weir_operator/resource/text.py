@@ -1,0 +1,89 @@
+"""Text of a known shape: what is too long or looks otherwise is refused with the reason.
+
+The shape reaches the schema as ``pattern`` and ``maxLength``, so that the API server refuses the
+same text, and so that it can tell what a rule about the text may cost. Text that we write ourselves
+is not refused but cut: a status that is too long must not keep a job from being looked after.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+
+from weir.api.refusal import Unfit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """The shape of a text, for use in ``Annotated``. The pattern is anchored at both ends."""
+
+    pattern: str
+    longest: int
+    because: str
+    remedy: str
+
+    def check(self, value: str) -> str:
+        if len(value) > self.longest:
+            raise Unfit(f"it is longer than {self.longest} characters", self.remedy)
+        if not re.fullmatch(self.pattern, value):
+            raise Unfit(self.because, self.remedy)
+        return value
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self.check, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return handler(schema) | {"pattern": self.pattern, "maxLength": self.longest}
+
+
+@dataclass(frozen=True, slots=True)
+class CutTo:
+    """Text of ours that is cut at a length rather than refused."""
+
+    longest: int
+
+    def cut(self, value: str) -> str:
+        return value if len(value) <= self.longest else f"{value[: self.longest - 1]}…"
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self.cut, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return handler(schema) | {"maxLength": self.longest}
+
+
+ObjectName = Annotated[
+    str,
+    Text(
+        pattern="^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$",
+        longest=253,
+        because="no object of Kubernetes can have this name",
+        remedy="use the object's name: lower-case letters, digits, '-' and '.'",
+    ),
+]
+"""The name of an object in the job's namespace."""
+
+Label = Annotated[
+    str,
+    Text(
+        pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+        longest=63,
+        because="Kubernetes allows lower-case letters, digits and '-' here",
+        remedy="use at most 63 of these, with a letter or digit at both ends",
+    ),
+]
+"""The name of something inside a pod."""
+
+Line = Annotated[str, CutTo(1_024)]
+"""A sentence for people."""

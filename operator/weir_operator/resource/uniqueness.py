@@ -1,0 +1,54 @@
+"""Lists whose elements are told apart by one of their fields.
+
+Kubernetes calls such a list a map and refuses two elements of the same name; server-side apply then
+merges it element by element, so that two people can each own an environment variable.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.alias_generators import to_camel
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+
+from weir.api.refusal import Unfit, shown
+
+
+@dataclass(frozen=True, slots=True)
+class By:
+    """Marks a tuple of models as told apart by the field ``key``, for use in ``Annotated``."""
+
+    key: str
+    most: int
+
+    def check(self, elements: tuple[BaseModel, ...]) -> tuple[BaseModel, ...]:
+        if len(elements) > self.most:
+            raise Unfit(f"there are more than {self.most}", f"use at most {self.most}")
+        for name in _repeated(getattr(element, self.key) for element in elements):
+            raise Unfit(
+                f'"{shown(name)}" is there twice', f"give each {to_camel(self.key)} to one element"
+            )
+        return elements
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self.check, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return handler(schema) | {
+            "maxItems": self.most,
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": [to_camel(self.key)],
+        }
+
+
+def _repeated(names: Iterable[str]) -> Iterable[str]:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            yield name
+        seen.add(name)
