@@ -12,9 +12,9 @@ from weir.rest.view import JobView
 class Reach:
     """The API of one job, from its start to its end."""
 
-    def __init__(self, job: str, view: JobView, port: int) -> None:
+    def __init__(self, job: str, view: JobView, host: str, port: int) -> None:
         token = os.environ.get("WEIR_TOKEN") or secrets.token_urlsafe(32)
-        self._server = RestServer(view, token, port=port)
+        self._server = RestServer(view, token, host, port)
         self._endpoint = Endpoint(job=job, url=self._server.url, token=token, pid=os.getpid())
 
     @property

@@ -34,6 +34,10 @@ FROM_ENVIRONMENT = {
     "WEIR_ALLOW_NON_RESTORED_STATE": "recovery.allowNonRestoredState",
 }
 
+MASTER = "WEIR_MASTER"
+"""Where Spark finds machines, as in k8s://https://kubernetes.default.svc; if it is not set, it is
+this one."""
+
 ONE_THREAD = ("OMP_NUM_THREADS", "POLARS_MAX_THREADS", "OPENBLAS_NUM_THREADS")
 """Parallelism comes from slots; a library's own threads would only fight with theirs."""
 
@@ -42,7 +46,7 @@ def spark_settings(slots: int, source: Path, given: Mapping[str, str]) -> dict[s
     """Ours, then the user's, which win."""
     paths = [str(source), *filter(None, [os.environ.get("PYTHONPATH")])]
     settings = {
-        "spark.master": f"local[{slots + OWN_CORES},1000]",
+        "spark.master": os.environ.get(MASTER) or f"local[{slots + OWN_CORES},1000]",
         **FOR_SLOTS,
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(paths),
         **{f"spark.executorEnv.{variable}": "1" for variable in ONE_THREAD},

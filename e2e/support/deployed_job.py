@@ -1,0 +1,151 @@
+"""The demo's job on the cluster, from the plain manifests, in a namespace of its own.
+
+A test says what happens to it; whether it was exactly once, the bucket says. Nothing here knows why
+a pod went: that is the test's business.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import yaml
+
+from bucket import Bucket
+from cluster import ROOT, Cluster, CommandFailed
+from verdict import Verdict
+from weir.connectors.generator import GeneratorSource
+from weir.connectors.generator_rows import Recipe
+
+T = TypeVar("T")
+
+MANIFESTS = ("access.yaml", "running-sums.yaml")
+SCRIPT = ROOT / "demo" / "sums_by_key.py"
+DRIVER = "running-sums-driver"
+EXECUTORS = "weir/job=running-sums,spark-role=executor"
+KEYS, SPLITS = 5_000, 2
+"""As the demo's job has them."""
+
+GLANCE_S = 0.5
+PATIENCE_S = 180.0
+"""A lost node takes 20 s to be given up, and a new executor as long to come."""
+
+
+@dataclass(frozen=True)
+class DeployedJob:
+    """One job, from its first pod to its last row."""
+
+    cluster: Cluster
+    bucket: Bucket
+    namespace: str
+    rows: int
+    rows_per_second: int
+
+    @property
+    def output(self) -> str:
+        return f"s3://weir/{self.namespace}/output"
+
+    # -- what a person does
+
+    def start(self) -> None:
+        """``kubectl apply`` everything; what is there already stays."""
+        given = yaml.safe_dump_all(self._documents())
+        self.cluster.kubectl("apply", "-f", "-", given=given, namespace=self.namespace)
+
+    def _documents(self) -> Iterator[dict[str, Any]]:
+        yield self._copied_secret()
+        yield {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "running-sums-job"},
+            "data": {SCRIPT.name: SCRIPT.read_text()},
+        }
+        for name in MANIFESTS:
+            text = (ROOT / "e2e" / "manifests" / name).read_text()
+            yield from map(self._chosen, yaml.safe_load_all(text))
+
+    def _copied_secret(self) -> dict[str, Any]:
+        """How to reach the S3, beside the job: a pod sees the secrets of its own namespace."""
+        secret = self.cluster.look("secret", "s3")
+        return {**secret, "metadata": {"name": "s3", "namespace": self.namespace}}
+
+    def _chosen(self, document: dict[str, Any]) -> dict[str, Any]:
+        """The manifest with this job's size and places in it."""
+        if document["kind"] == "Pod":
+            (container,) = document["spec"]["containers"]
+            chosen = {
+                "DEMO_CHECKPOINTS": f"s3://weir/{self.namespace}/checkpoints",
+                "DEMO_OUTPUT": self.output,
+                "DEMO_ROWS": str(self.rows),
+                "DEMO_ROWS_PER_SECOND": str(self.rows_per_second),
+            }
+            own = [e for e in container["env"] if e["name"] not in chosen]
+            container["env"] = own + [{"name": n, "value": v} for n, v in chosen.items()]
+        return document
+
+    # -- what a person sees
+
+    def executors(self) -> list[dict[str, Any]]:
+        """Those that run, and are not on their way out."""
+        pods = self.cluster.items("pods", "-l", EXECUTORS, namespace=self.namespace)
+        alive = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+        return [pod for pod in alive if pod["status"]["phase"] == "Running"]
+
+    def nodes(self) -> set[str]:
+        """Where its executors run."""
+        return {pod["spec"]["nodeName"] for pod in self.executors()}
+
+    def has_ended(self) -> bool:
+        pod = self.cluster.look("pod", DRIVER, namespace=self.namespace)
+        phase = pod["status"]["phase"]
+        assert phase != "Failed", f"the driver's pod failed: {pod['status']}"
+        return bool(phase == "Succeeded")
+
+    def until_committed(self, more: int = 2) -> None:
+        """So many more files are in the output than now: the job makes progress."""
+        goal = self.bucket.commits(self.output) + more
+        self.until(f"{goal} committed files", lambda: self.bucket.commits(self.output) >= goal)
+
+    def until_ended(self) -> None:
+        self.until("the end of the job", self.has_ended)
+
+    def until(self, what: str, look: Callable[[], T], patience_s: float = PATIENCE_S) -> T:
+        deadline = time.monotonic() + patience_s
+        while not (seen := look()):
+            assert time.monotonic() < deadline, f"{patience_s:.0f} s were not enough for {what}"
+            time.sleep(GLANCE_S)
+        return seen
+
+    def verdict(self) -> Verdict:
+        source = GeneratorSource(Recipe(keys=KEYS), splits=SPLITS, total=self.rows)
+        return self.bucket.verdict(self.output, source)
+
+    # -- what happens to it
+
+    def kill(self, pod: str) -> None:
+        """``kill -9`` of every process in a pod's container, all at once."""
+        ends_all = ("python3", "-c", "import os, signal; os.kill(-1, signal.SIGKILL)")
+        try:
+            self.cluster.kubectl("exec", pod, "--", *ends_all, namespace=self.namespace)
+        except CommandFailed:
+            return  # the one that carried the order died with the others
+
+    def delete_by_force(self, *pods: str) -> None:
+        """Strike pods off the list, whatever has become of their processes."""
+        force = ("--force", "--grace-period=0", "--ignore-not-found")
+        self.cluster.kubectl("delete", "pod", *pods, *force, namespace=self.namespace)
+
+
+@contextmanager
+def deployed_job(
+    cluster: Cluster, bucket: Bucket, namespace: str, *, rows: int, rows_per_second: int = 3_000
+) -> Iterator[DeployedJob]:
+    """A job that has been applied; its namespace goes with the block."""
+    cluster.kubectl("create", "namespace", namespace)
+    job = DeployedJob(cluster, bucket, namespace, rows, rows_per_second)
+    try:
+        job.start()
+        yield job
+    finally:
+        cluster.kubectl("delete", "namespace", namespace, "--wait=false")
