@@ -1,7 +1,9 @@
 """The crash matrix: which process dies on which side of which step, in which mode.
 
-All cells are the product of the four. The sample has every pair of two values in at least one cell
-(each step with each victim, each victim in each mode, and so on), which a quarter of them can do.
+All cells are the product of the four, except for one step: only a barrier that overtakes rows has
+any to upload, and here none does (see ``matrix_in_depth`` for those). The sample has every pair of
+two values in at least one cell (each step with each victim, each victim in each mode, and so on),
+which a quarter of them can do.
 """
 
 import random
@@ -14,6 +16,7 @@ from job_setting import AT_LEAST_ONCE, EXACTLY_ONCE
 
 MODES = (EXACTLY_ONCE, AT_LEAST_ONCE)
 VICTIMS = (Deed.KILL_SLOT, Deed.KILL_DRIVER)
+STEPS = tuple(step for step in Step if step is not Step.IN_FLIGHT)
 LONGEST_RUN = 14
 MOST_SKIPPED = 2
 
@@ -33,12 +36,12 @@ class Cell:
 
 
 def every_cell() -> list[Cell]:
-    return [Cell(*values) for values in product(Step, Moment, VICTIMS, MODES)]
+    return [Cell(*values) for values in product(STEPS, Moment, VICTIMS, MODES)]
 
 
 def sample(dice: random.Random) -> list[Cell]:
     """Two cells a step, which differ in everything else; as many of each kind as of the other."""
-    steps = list(Step)
+    steps = list(STEPS)
     dice.shuffle(steps)
     kinds = list(product(Moment, VICTIMS, MODES))
     opposites = {kind: _opposite(*kind) for kind in kinds}

@@ -22,6 +22,7 @@ class Step(StrEnum):
     ALIGNMENT = "first of several barriers"
     CAPTURE = "synchronous part"
     UPLOAD = "upload"
+    IN_FLIGHT = "upload of overtaken rows"
     ACK = "ack"
     MANIFEST = "manifest"
     ENTRY = "log entry"
@@ -109,7 +110,10 @@ class Orders:
     # -- who reigns
 
     def name_driver(self, pid: int) -> None:
-        (self.directory / "driver").write_text(str(pid))
+        fresh = self.directory / "driver.new"
+        fresh.write_text(str(pid))
+        fresh.replace(self.directory / "driver")
 
     def driver(self) -> int:
+        """Its process, which is also the session of its slots."""
         return int((self.directory / "driver").read_text())

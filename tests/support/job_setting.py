@@ -34,6 +34,8 @@ class JobSetting:
     poisoned_offset: int = -1
     """The processor raises when it sees this offset of split 0; -1: never."""
     is_poisoned_once: bool = False
+    is_hesitant: bool = False
+    """Behind the sums there is a step that is too slow half of the time."""
     config: tuple[tuple[str, str], ...] = QUICK_RESTARTS
 
     def to_json(self) -> str:

@@ -168,6 +168,10 @@ class RealJob:
         goal = self.traces.completed + more
         self.until(f"checkpoint number {goal}", lambda: self.traces.completed >= goal)
 
+    def until_reigning(self, driver: DriverProcess) -> None:
+        """From now on only this driver and its slots obey faults."""
+        self.until("the driver reigns", lambda: self.orders.driver() == driver.pid)
+
     def suffer(self, fault: Fault) -> None:
         """Arm the fault and wait until it has happened."""
         self.orders.arm(fault)

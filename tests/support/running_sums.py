@@ -12,11 +12,13 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
@@ -25,6 +27,14 @@ from job_setting import NAME, SHORT_LIVED_JVM, JobSetting
 from saboteur import sabotage_driver
 from weir.errors import WeirError
 from weir.spark import StreamingJob, WeirSession
+
+SUMS = "split int, offset long, key long, total long"
+
+HESITATION_S = 0.3
+"""So long the slow step is slow, and then so long it is not."""
+
+TOO_SLOW = 3
+"""So many times as long as there is time for it a row takes while the slow step is slow."""
 
 
 class RunningSum(StatefulProcessor):
@@ -59,6 +69,20 @@ class RunningSum(StatefulProcessor):
         """Nothing is open."""
 
 
+def hesitating(
+    row_seconds: float,
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """A step that is slow and then quick again, so that queues fill up and drain."""
+
+    def hesitate(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if time.time() % (2 * HESITATION_S) < HESITATION_S:
+                time.sleep(batch.num_rows * row_seconds)
+            yield batch
+
+    return hesitate
+
+
 class Program:
     """One driver process of the job."""
 
@@ -75,6 +99,7 @@ class Program:
             WeirSession.builder.appName(NAME)
             .config("spark.python.daemon.module", "sabotaged_daemon")
             .config("spark.driver.extraJavaOptions", SHORT_LIVED_JVM)
+            .config("spark.ui.enabled", "false")
             .config("weir.parallelism", given.parallelism)
             .config("weir.checkpointing.mode", given.mode)
             .config("weir.checkpointing.interval", f"{given.interval_ms} ms")
@@ -122,9 +147,13 @@ class Program:
             .load()
             .uid("rows")
             .groupBy("split", "key")
-            .transformWithState(processor, "split int, offset long, key long, total long")
+            .transformWithState(processor, SUMS)
             .uid("sums")
         )
+        if given.is_hesitant:
+            row_seconds = TOO_SLOW * given.parallelism / rate if rate else 0.0
+            slow = sums.repartition("key").mapInArrow(hesitating(row_seconds), SUMS)
+            sums = slow.uid("hesitation")
         job = sums.writeStream.format("parquet").uid("files").start(given.output)
         assert isinstance(job, StreamingJob), "what was started is a job of this session"
         return job

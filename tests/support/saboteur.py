@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from faults import DIRECTORY, Deed, Fault, Moment, Orders, Step
+from local_reads import write_down_local_reads
 from weir.connectors.commit_records import CommitRecords
 from weir.core.barriers import Barrier
 from weir.core.coordinator import actions, events
+from weir.core.ids import RECOVERED, ChannelId
 from weir.core.journal import CheckpointLogged
 from weir.core.task import Ack, Complete
 from weir.core.turns import Mail, Reach
@@ -22,6 +24,7 @@ from weir.driver.committing import Committing
 from weir.driver.hands import DriverHands
 from weir.driver.slots import Slots
 from weir.driver.storing import Storing
+from weir.exchange import Run
 from weir.slot.hosted import Hosted
 from weir.slot.mailbox import Mailbox
 from weir.slot.uploads import Uploads
@@ -46,6 +49,8 @@ class Saboteur:
         """The process is at this step; perhaps no further."""
         fault = self.orders.armed()
         if fault is None or (fault.step, fault.moment) != (step, moment):
+            return
+        if os.getsid(0) != self.orders.driver():
             return
         self._passed[fault.number] += 1
         victim = self._victim(fault)
@@ -151,11 +156,15 @@ def _completions(storing: Storing, action: actions.CreateEntry) -> Iterable[Step
 def sabotage_slots() -> None:
     """From now on this process, and all that it forks, are slots that obey faults."""
     saboteur = Saboteur(_orders(), lambda: [os.getpid()])
-    saboteur.at(Mailbox, "_take", Barriers().steps)
+    barriers = Barriers()
+    saboteur.at(Mailbox, "_take", barriers.in_turn)
+    saboteur.at(Mailbox, "_arrive", barriers.out_of_turn)
     saboteur.at(Hosted, "_capture", _always(Step.CAPTURE))
     saboteur.at(Uploads, "_write", _always(Step.UPLOAD))
+    saboteur.at(Uploads, "_upload_in_flight", _always(Step.IN_FLIGHT))
     saboteur.at(Hosted, "_report", _acks_out, (Moment.BEFORE,))
     saboteur.at(Hosted, "_carry_out", _completions_heard)
+    write_down_local_reads(_orders().directory)
 
 
 @dataclass
@@ -164,17 +173,36 @@ class Barriers:
 
     seen: set[tuple[object, ...]] = field(default_factory=set)
 
-    def steps(self, mailbox: Mailbox, hosted: Hosted, turn: object) -> Iterable[Step]:
+    def in_turn(self, mailbox: Mailbox, hosted: Hosted, turn: object) -> Iterable[Step]:
+        """A trigger, or a barrier that all before it has been processed of."""
         del mailbox
         match turn:
             case Mail(_, Barrier()):
                 yield Step.BARRIER
-            case Reach(_, _, Barrier(checkpoint=checkpoint)):
-                yield Step.BARRIER
-                this = (hosted.run, hosted.subtask, checkpoint)
-                if this not in self.seen and len(hosted.task.inboxes) > 1:
-                    yield Step.ALIGNMENT
-                self.seen.add(this)
+            case Reach(_, _, Barrier() as barrier):
+                yield from self._steps(hosted, barrier)
+
+    def out_of_turn(
+        self, mailbox: Mailbox, run: Run, channel: ChannelId, element: object
+    ) -> Iterable[Step]:
+        """A barrier that overtakes is heeded as soon as it arrives."""
+        if not isinstance(element, Barrier) or not element.overtakes:
+            return
+        for hosted in mailbox._hosted.values():  # noqa: SLF001 - as the mailbox finds it
+            if hosted.run == run and channel in hosted.task.inboxes:
+                yield from self._steps(hosted, element)
+
+    def _steps(self, hosted: Hosted, barrier: Barrier) -> Iterable[Step]:
+        yield Step.BARRIER
+        this = (hosted.run, hosted.subtask, barrier.checkpoint)
+        if this not in self.seen and _has_several_inputs(hosted):
+            yield Step.ALIGNMENT
+        self.seen.add(this)
+
+
+def _has_several_inputs(hosted: Hosted) -> bool:
+    """What was in flight in the restored checkpoint comes by a channel without barriers."""
+    return sum(channel.sender != RECOVERED for channel in hosted.task.inboxes) > 1
 
 
 def _acks_out(hosted: Hosted, order: object) -> Iterable[Step]:

@@ -5,10 +5,33 @@ afterwards each is replayed through the core, which must decide the same again.
 """
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from weir.driver.trace import replay
+from weir.core.coordinator.actions import RestoreManifest, WriteManifest
+from weir.core.job import Action, Launch, step
+from weir.core.snapshots import Manifest
+from weir.driver.trace import Beginning, replay
+from weir.wire.values import from_json
+
+
+@dataclass(frozen=True, slots=True)
+class Restoration:
+    """Subtasks that were launched with what a checkpoint has for them."""
+
+    checkpoint: int
+    old: int
+    """The parallelism of the checkpoint."""
+    new: int
+    overtaken: int
+    """How many files of overtaken rows they got, or got a share of."""
+
+    @classmethod
+    def by(cls, launch: Launch, manifest: Manifest, parallelism: int) -> "Restoration":
+        heirs = [inheritance for _, _, inheritance in launch.placements]
+        overtaken = sum(len(heir.in_flight) for heir in heirs)
+        return cls(manifest.checkpoint, manifest.widths[0].parallelism, parallelism, overtaken)
 
 
 @dataclass
@@ -46,6 +69,35 @@ class TraceFile:
         with self.path.open(encoding="utf-8") as lines:
             return [f"{self.path.name} {finding}" for finding in replay(iter(lines))]
 
+    def restorations(self) -> Iterator[Restoration]:
+        """Everything that this driver launched from a checkpoint."""
+        parallelism = self._beginning().topology.operators[0].parallelism
+        for action in self._actions():
+            if isinstance(action, Launch) and isinstance(action.restore, RestoreManifest):
+                yield Restoration.by(action, action.restore.manifest, parallelism)
+
+    def manifests(self) -> Iterator[Manifest]:
+        """Everything that all subtasks of this driver have acked."""
+        return (a.manifest for a in self._actions() if isinstance(a, WriteManifest))
+
+    def _beginning(self) -> Beginning:
+        with self.path.open(encoding="utf-8") as lines:
+            beginning = from_json(json.loads(next(lines)), object)
+        assert isinstance(beginning, Beginning), "a trace says first how its driver began"
+        return beginning
+
+    def _actions(self) -> Iterator[Action]:
+        """What the core decides again."""
+        job, _ = self._beginning().job()
+        with self.path.open(encoding="utf-8") as lines:
+            next(lines)
+            for line in lines:
+                if not line.endswith("\n"):
+                    return
+                event = from_json(json.loads(line)["event"], object)
+                job, actions = step(job, event)  # type: ignore[arg-type]  # whatever it heard
+                yield from actions
+
 
 @dataclass
 class Traces:
@@ -67,6 +119,12 @@ class Traces:
 
     def newest(self) -> TraceFile | None:
         return max(self.all(), key=lambda trace: trace.epoch, default=None)
+
+    def restorations(self) -> list[Restoration]:
+        return [restoration for trace in self.all() for restoration in trace.restorations()]
+
+    def manifests(self) -> list[Manifest]:
+        return [manifest for trace in self.all() for manifest in trace.manifests()]
 
     def findings(self) -> list[str]:
         """Everything that a driver did and the core would not have decided."""
