@@ -42,8 +42,9 @@ def deploy(
     namespace = f"{words[5:40].strip('-')}-{int(time.time()) % 100_000}"
     with ExitStack() as stack:
 
-        def deploy(**sizes: int) -> DeployedJob:
-            return stack.enter_context(deployed_job(cluster, bucket, namespace, **sizes))
+        def deploy(*, rows: int, driver_node: str = "") -> DeployedJob:
+            job = deployed_job(cluster, bucket, namespace, rows=rows, driver_node=driver_node)
+            return stack.enter_context(job)
 
         yield deploy
         if request.node.stash.get(BROKEN, False):

@@ -27,6 +27,8 @@ EXECUTORS = "weir/job=running-sums,spark-role=executor"
 KEYS, SPLITS = 5_000, 2
 """As the demo's job has them."""
 
+ROWS_PER_SECOND = 3_000
+
 GLANCE_S = 0.5
 PATIENCE_S = 180.0
 """A lost node takes 20 s to be given up, and a new executor as long to come."""
@@ -41,6 +43,8 @@ class DeployedJob:
     namespace: str
     rows: int
     rows_per_second: int
+    driver_node: str
+    """The one that its driver must run on; empty: any."""
 
     @property
     def output(self) -> str:
@@ -80,6 +84,8 @@ class DeployedJob:
                 "DEMO_ROWS": str(self.rows),
                 "DEMO_ROWS_PER_SECOND": str(self.rows_per_second),
             }
+            if self.driver_node:
+                document["spec"]["nodeSelector"] = {"kubernetes.io/hostname": self.driver_node}
             own = [e for e in container["env"] if e["name"] not in chosen]
             container["env"] = own + [{"name": n, "value": v} for n, v in chosen.items()]
         return document
@@ -139,11 +145,11 @@ class DeployedJob:
 
 @contextmanager
 def deployed_job(
-    cluster: Cluster, bucket: Bucket, namespace: str, *, rows: int, rows_per_second: int = 3_000
+    cluster: Cluster, bucket: Bucket, namespace: str, *, rows: int, driver_node: str = ""
 ) -> Iterator[DeployedJob]:
     """A job that has been applied; its namespace goes with the block."""
     cluster.kubectl("create", "namespace", namespace)
-    job = DeployedJob(cluster, bucket, namespace, rows, rows_per_second)
+    job = DeployedJob(cluster, bucket, namespace, rows, ROWS_PER_SECOND, driver_node)
     try:
         job.start()
         yield job
