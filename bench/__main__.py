@@ -41,6 +41,9 @@ class Run:
 
 SUM = ("--kind", "sum", "--keys")
 PROCESSOR = ("--kind", "processor", "--keys")
+BAR_MS = 100
+"""So many milliseconds are one block of a bar."""
+
 EVERY_SECOND = ("--interval", "1 s")
 
 KEYED = (
@@ -75,20 +78,22 @@ def keyed(only: str = typer.Option("", help="Only the rows whose label has this 
 @app.command()
 def backpressure() -> None:
     """A slow last step: how long checkpoints take when barriers wait, and when they overtake."""
-    table = Table("a call takes", "aligned", "longest", "unaligned", "longest", "in flight")
+    table = Table("a call takes", "barriers", "median", "longest", "in flight", "")
     for call_ms in (20, 50, 100, 200):
-        slow = ("--call-ms", str(call_ms))
-        waits = _figures(Run(f"{call_ms} ms a call, aligned", slow, SLOW))
-        overtakes = _figures(Run(f"{call_ms} ms a call, unaligned", (*slow, "--unaligned"), SLOW))
-        table.add_row(
-            f"{call_ms} ms",
-            f"{waits['duration_ms']} ms",
-            f"{waits['longest_ms']} ms",
-            f"{overtakes['duration_ms']} ms",
-            f"{overtakes['longest_ms']} ms",
-            f"{overtakes['bytes']} bytes",
-        )
+        for manner, option in (("aligned", ()), ("unaligned", ("--unaligned",))):
+            arguments = ("--call-ms", str(call_ms), *option)
+            figures = _figures(Run(f"{call_ms} ms a call, {manner}", arguments, SLOW))
+            table.add_row(f"{call_ms} ms", manner, *_curve(figures))
     console.print(table)
+
+
+def _curve(figures: dict[str, object]) -> tuple[str, str, str, str]:
+    """One point of a curve, as a bar; a run in which no checkpoint completed has none."""
+    if figures["duration_ms"] is None:
+        return "none completed", "", "", ""
+    median, longest, size = (float(str(figures[n])) for n in ("duration_ms", "longest_ms", "bytes"))
+    bar = "█" * max(round(median / BAR_MS), 1)
+    return f"{median:,.0f} ms", f"{longest:,.0f} ms", f"{size / 1e6:.1f} MB", bar
 
 
 @app.command()
