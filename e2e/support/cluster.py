@@ -7,14 +7,13 @@ import json
 import os
 import shlex
 import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent.parent
-NODE_S = 60.0
+COMMAND_S = 60.0
 """So long any one command may take; none of them waits for the cluster to settle."""
 
 
@@ -50,30 +49,17 @@ class Cluster:
         return door("node", "name", str(number)).strip()
 
 
-@contextmanager
-def running_cluster() -> Iterator[Cluster]:
-    """The one that runs already, or one that is taken down again; with today's image on it."""
-    was_up = _is_up()
-    door("up", seconds=3600)
-    try:
-        door("load", seconds=1800)
-        yield Cluster(_environment())
-    finally:
-        if not was_up:
-            door("down", seconds=120)
+def running_cluster() -> Cluster:
+    """The one that ``./dev e2e`` has started, or that ran before."""
+    door("status")
+    return Cluster(_environment())
 
 
-def door(*arguments: str, seconds: float = NODE_S) -> str:
-    return said([str(ROOT / "dev"), "cluster", *arguments], os.environ, seconds=seconds)
+def door(*arguments: str) -> str:
+    return said([str(ROOT / "dev"), "cluster", *arguments], os.environ)
 
 
-def said(
-    command: list[str],
-    environment: Mapping[str, str],
-    given: str = "",
-    *,
-    seconds: float = NODE_S,
-) -> str:
+def said(command: list[str], environment: Mapping[str, str], given: str = "") -> str:
     """What the command said on its standard output; it must succeed."""
     done = subprocess.run(  # noqa: S603 - our own commands
         command,
@@ -81,20 +67,12 @@ def said(
         input=given,
         capture_output=True,
         text=True,
-        timeout=seconds,
+        timeout=COMMAND_S,
         check=False,
     )
     if done.returncode:
         raise CommandFailed(f"{shlex.join(command)}: {done.stderr.strip() or done.stdout.strip()}")
     return done.stdout
-
-
-def _is_up() -> bool:
-    try:
-        door("status")
-    except CommandFailed:
-        return False
-    return True
 
 
 def _environment() -> dict[str, str]:
