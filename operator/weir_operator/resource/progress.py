@@ -53,6 +53,10 @@ class RestorePoint(Reported):
     """With LastState: the driver must find this checkpoint or a newer one; with 0 the job has never
     completed one and may start without."""
 
+    deployment: Count = 0
+    """Number of the deployment that starts from it; it only grows. A driver that takes over within
+    a deployment goes on from its newest checkpoint, whatever the deployment once started from."""
+
     recorded_at: AwareDatetime
     """When it was decided."""
 
@@ -71,6 +75,9 @@ class DriverStatus(Reported):
     pod_name: ObjectName
     """Name of the driver's pod."""
 
+    deployment: Count = 0
+    """Number of the deployment that it serves."""
+
     pod_uid: Line | None = None
     """Uid of the pod, once it was seen: another pod of the same name is not ours."""
 
@@ -86,6 +93,13 @@ class DriverStatus(Reported):
 
     running_since: AwareDatetime | None = None
     """When all subtasks ran for the first time in this attempt."""
+
+    restarts: Count = 0
+    """How often this driver has restarted the job."""
+
+    failed_starts: Count = 0
+    """How many drivers before this one were lost in a row without having run for long; each waits
+    longer than the one before."""
 
 
 class Action(StrEnum):
@@ -103,6 +117,8 @@ class Action(StrEnum):
     """Delete a CheckpointedJobSnapshot whose time is over."""
     TAKE_SAVEPOINT = "TakeSavepoint"
     """Ask the driver for a savepoint, and go on."""
+    TAKE_CHECKPOINT = "TakeCheckpoint"
+    """Ask the driver for a checkpoint now."""
     STOP_WITH_SAVEPOINT = "StopWithSavepoint"
     """Ask the driver for a savepoint and to stop after it."""
     STOP = "Stop"
@@ -153,6 +169,8 @@ class UpgradeCause(StrEnum):
     """It goes on after a suspension."""
     UNHEALTHY = "Unhealthy"
     """It completed no checkpoint within the health window."""
+    ROLLED_BACK = "RolledBack"
+    """The version before did not become stable."""
 
 
 class StepName(StrEnum):
@@ -214,7 +232,8 @@ class Upgrade(Reported):
     """A change from one driver to the next, with its steps."""
 
     cause: UpgradeCause
-    """Why: SpecChanged, Rescaled, RestartNonce, RedeployNonce, Suspended, Resumed or Unhealthy."""
+    """Why: SpecChanged, Rescaled, RestartNonce, RedeployNonce, Suspended, Resumed, Unhealthy
+    or RolledBack."""
 
     from_generation: Count | None = None
     """Generation of the specification that ran before."""
@@ -279,6 +298,9 @@ class SpecVersion(Reported):
     deployed_at: AwareDatetime | None = None
     """When its first driver was made."""
 
+    left_at: RestorePoint | None = None
+    """What it had when it stopped for a newer one."""
+
 
 class Stability(Reported):
     """How far the deployed specification is on its way to be stable."""
@@ -288,6 +310,12 @@ class Stability(Reported):
 
     checkpoints: Count = 0
     """Checkpoints it has completed since."""
+
+    completed_before: Count = 0
+    """Checkpoints that its driver had completed by then."""
+
+    restarts_before: Count = 0
+    """Restarts of the job by then."""
 
     is_stable: StrictBool = False
     """Whether that was enough."""

@@ -1,0 +1,156 @@
+"""Says where a job stands, in one word and in conditions, from what the status holds (K7).
+
+Nothing is decided by these words; they are for people and for ``kubectl wait``.
+"""
+
+from weir_operator.plan.drafting import Plan, merged
+from weir_operator.plan.noting import is_down, is_running
+from weir_operator.plan.observing import Observed
+from weir_operator.plan.steps import active, is_moving
+from weir_operator.plan.versions import is_given_up, is_suspended
+from weir_operator.resource.conditions import Condition, ConditionStatus, ConditionType
+from weir_operator.resource.judging import Refused
+from weir_operator.resource.progress import StepName, Upgrade, UpgradeCause
+from weir_operator.resource.status import CheckpointedJobStatus, LifecycleState
+
+_NEXT = {
+    StepName.TAKE_SAVEPOINT: "waits for its savepoint or checkpoint; then the old driver stops",
+    StepName.STOP_DRIVER: "waits for the old driver's pod to be gone; then the new one starts",
+    StepName.RECORD_RESTORE_POINT: "writes down what the new driver starts from",
+    StepName.START_DRIVER: "makes the new driver",
+    StepName.BECOME_STABLE: "waits for the checkpoints that prove the new version",
+}
+
+
+def with_words(plan: Plan, seen: Observed, refused: Refused | None) -> Plan:
+    """The plan with its state and conditions written."""
+    plan = plan.writing(state=_state(plan, seen), upgrade=_with_next(plan.status.upgrade))
+    status = plan.status
+    conditions = (
+        _ready(plan, seen),
+        _progressing(status, seen),
+        _degraded(plan, seen, refused),
+        _accepted(seen, refused),
+        _stable(status, seen),
+    )
+    return plan.writing(
+        conditions=merged(status.conditions, conditions), observed_generation=seen.generation
+    )
+
+
+def _with_next(upgrade: Upgrade | None) -> Upgrade | None:
+    """What people ask first about an upgrade: what it waits for, and what comes then."""
+    if upgrade is None:
+        return None
+    step = active(upgrade)
+    return upgrade.model_copy(update={"next": None if step is None else _NEXT[step]})
+
+
+def _state(plan: Plan, seen: Observed) -> LifecycleState:
+    status = plan.status
+    if seen.deleted_at is not None:
+        return LifecycleState.DELETING
+    if is_moving(status.upgrade):
+        return _moving(status)
+    if is_suspended(status) or (status.driver is None and status.restore_point is not None):
+        return LifecycleState.SUSPENDED
+    if status.ended_at is not None:
+        failure = status.last_failure
+        has_failed = failure is not None and failure.at >= status.ended_at
+        return LifecycleState.FAILED if has_failed else LifecycleState.FINISHED
+    if status.driver is None:
+        return LifecycleState.CREATED
+    return _up(plan, seen)
+
+
+def _moving(status: CheckpointedJobStatus) -> LifecycleState:
+    assert status.upgrade is not None, "an upgrade is under way"
+    if status.upgrade.cause is UpgradeCause.SUSPENDED:
+        return LifecycleState.SUSPENDING
+    if status.upgrade.cause is UpgradeCause.ROLLED_BACK:
+        return LifecycleState.ROLLING_BACK
+    return LifecycleState.UPGRADING
+
+
+def _up(plan: Plan, seen: Observed) -> LifecycleState:
+    status = plan.status
+    if not is_running(plan, seen):
+        assert status.driver is not None, "the job has had a driver"
+        has_run = status.driver.running_since is not None or status.driver.failed_starts
+        return LifecycleState.RECOVERING if has_run else LifecycleState.STARTING
+    if status.rollback is not None:
+        return LifecycleState.ROLLED_BACK
+    is_stable = status.stability is not None and status.stability.is_stable
+    return LifecycleState.STABLE if is_stable else LifecycleState.RUNNING
+
+
+def _ready(plan: Plan, seen: Observed) -> Condition:
+    driver = plan.status.driver
+    if is_running(plan, seen):
+        return _condition(ConditionType.READY, ConditionStatus.TRUE, "AllSubtasksRun", "", seen)
+    if driver is not None and driver.running_since is not None and not is_down(plan, seen):
+        return _condition(
+            ConditionType.READY,
+            ConditionStatus.UNKNOWN,
+            "DriverSilent" if seen.report is None else "Restarting",
+            "",
+            seen,
+        )
+    return _condition(ConditionType.READY, ConditionStatus.FALSE, str(plan.status.state), "", seen)
+
+
+def _progressing(status: CheckpointedJobStatus, seen: Observed) -> Condition:
+    moves = status.state in (
+        LifecycleState.CREATED,
+        LifecycleState.STARTING,
+        LifecycleState.RECOVERING,
+        LifecycleState.UPGRADING,
+        LifecycleState.ROLLING_BACK,
+        LifecycleState.SUSPENDING,
+        LifecycleState.DELETING,
+    )
+    verdict = ConditionStatus.TRUE if moves else ConditionStatus.FALSE
+    phase = status.driver.phase if status.driver is not None else None
+    message = f"phase {phase}" if moves and phase is not None else ""
+    return _condition(ConditionType.PROGRESSING, verdict, str(status.state), message, seen)
+
+
+def _degraded(plan: Plan, seen: Observed, refused: Refused | None) -> Condition:
+    status, failure = plan.status, plan.status.last_failure
+    kind, yes = ConditionType.DEGRADED, ConditionStatus.TRUE
+    if refused is not None:
+        return _condition(kind, yes, "SpecRefused", str(refused), seen)
+    if status.upgrade is not None and is_given_up(status.upgrade):
+        return _condition(kind, yes, "UpgradeGivenUp", "the old version goes on", seen)
+    if status.rollback is not None:
+        return _condition(kind, yes, "RolledBack", status.rollback.because, seen)
+    if failure is not None and status.state in (LifecycleState.RECOVERING, LifecycleState.FAILED):
+        return _condition(kind, yes, failure.reason, failure.message, seen)
+    return _condition(kind, ConditionStatus.FALSE, "AsExpected", "", seen)
+
+
+def _accepted(seen: Observed, refused: Refused | None) -> Condition:
+    if refused is None:
+        return _condition(ConditionType.SPEC_ACCEPTED, ConditionStatus.TRUE, "CanBeRun", "", seen)
+    return _condition(
+        ConditionType.SPEC_ACCEPTED, ConditionStatus.FALSE, "CannotBeRun", str(refused), seen
+    )
+
+
+def _stable(status: CheckpointedJobStatus, seen: Observed) -> Condition:
+    if status.stability is not None and status.stability.is_stable:
+        return _condition(ConditionType.STABLE, ConditionStatus.TRUE, "ProvedItself", "", seen)
+    return _condition(ConditionType.STABLE, ConditionStatus.FALSE, "NotProvedYet", "", seen)
+
+
+def _condition(
+    kind: ConditionType, status: ConditionStatus, reason: str, message: str, seen: Observed
+) -> Condition:
+    return Condition(
+        type=kind,
+        status=status,
+        observed_generation=seen.generation,
+        last_transition_time=seen.now,
+        reason=reason,
+        message=message,
+    )

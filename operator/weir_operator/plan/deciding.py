@@ -1,0 +1,133 @@
+"""Decides the next step for a job: what was asked and what was seen become a plan.
+
+The same function serves a new job, one in the middle of an upgrade and one whose operator died a
+moment ago. It looks at facts, never at what it meant to do a moment before, unless that was written
+down. So doing it again changes nothing.
+"""
+
+from weir_operator.plan import drivers, restore_points, rolling_back, savepoints, upgrading
+from weir_operator.plan.actions import DeleteJob, ForceDelete
+from weir_operator.plan.conditions import with_words
+from weir_operator.plan.deleting import delete
+from weir_operator.plan.drafting import Plan, later, with_intent
+from weir_operator.plan.drivers import Look
+from weir_operator.plan.keeping import keep_alive
+from weir_operator.plan.noting import is_running, note, note_local_recovery
+from weir_operator.plan.observing import Observed
+from weir_operator.plan.proving import prove
+from weir_operator.plan.steps import is_moving
+from weir_operator.plan.versions import cause_of, goal_of, is_given_up, is_suspended, needs_driver
+from weir_operator.plan.versions import read as read_version
+from weir_operator.resource.job import CheckpointedJobSpec
+from weir_operator.resource.judging import Refused
+from weir_operator.resource.progress import UpgradeCause
+from weir_operator.resource.status import CheckpointedJobStatus
+
+
+def plan(
+    spec: CheckpointedJobSpec | Refused, status: CheckpointedJobStatus, observed: Observed
+) -> Plan:
+    """The status to write, then what to do, then when to look again."""
+    drafted = note(Plan(status), observed)
+    goal = goal_of(spec, status, observed)
+    asked = None if isinstance(spec, Refused) else spec
+    refused = spec if isinstance(spec, Refused) else None
+    if observed.deleted_at is not None:
+        drafted = delete(drafted, None if goal is None else goal.spec, observed)
+    elif goal is not None:
+        look = Look(goal, observed, asked)
+        drafted = note_local_recovery(_next(drafted, look), goal.spec, observed)
+        drafted = _counted(drafted)
+    lost = (ForceDelete(pod.name, pod.uid) for pod in observed.lost_executors)
+    return with_intent(with_words(drafted.doing(*lost), observed, refused), observed)
+
+
+def _next(drafted: Plan, look: Look) -> Plan:
+    """The first of these that has something to do."""
+    status = drafted.status
+    if status.deployed is None:
+        return _first(drafted, look)
+    if is_moving(status.upgrade):
+        return upgrading.go_on(drafted, look)
+    cause = _cause(drafted, look)
+    if cause is not None:
+        return upgrading.begin(drafted, look, cause)
+    if is_suspended(status):
+        return drivers.end_all(drafted, look.seen)
+    back = rolling_back.roll_back(drafted, look)
+    if back is not None:
+        return back
+    if status.ended_at is not None:
+        return _after_the_end(drafted, look)
+    return _run(_with_newer_policies(drafted, look), look)
+
+
+def _cause(drafted: Plan, look: Look) -> UpgradeCause | None:
+    """Why to upgrade; what was given up for this very specification is not begun again."""
+    upgrade = drafted.status.upgrade
+    if (
+        upgrade is not None
+        and is_given_up(upgrade)
+        and upgrade.to_generation == look.goal.version.generation
+    ):
+        return None
+    return cause_of(look.goal, drafted.status)
+
+
+def _first(drafted: Plan, look: Look) -> Plan:
+    """Deploy a job for the first time, once it is not suspended."""
+    seen, spec, status = look.seen, look.goal.spec, drafted.status
+    point = status.restore_point
+    if point is None:
+        point = restore_points.first(spec.recovery, spec.upgrade.mode, seen.now)
+    answered = status.answered.model_copy(
+        update={
+            "savepoint_nonce": spec.savepoint_nonce,
+            "restart_nonce": spec.restart_nonce,
+            "redeploy_nonce": spec.redeploy_nonce,
+        }
+    )
+    drafted = drafted.writing(
+        job_id=status.job_id or f"{seen.name}-{seen.uid}", restore_point=point, answered=answered
+    )
+    if spec.suspend:
+        return drivers.end_all(drafted, seen)
+    return drivers.start(drafted, look.goal.version, seen)
+
+
+def _with_newer_policies(drafted: Plan, look: Look) -> Plan:
+    """What only the operator reads takes effect at once."""
+    deployed, version = drafted.status.deployed, look.goal.version
+    assert deployed is not None, "the job was deployed"
+    if deployed.hash == version.hash or needs_driver(read_version(deployed), look.goal.spec):
+        return drafted
+    newer = version.model_copy(update={"deployed_at": deployed.deployed_at})
+    stable = drafted.status.stable
+    if stable is not None and stable.hash == deployed.hash:
+        drafted = drafted.writing(stable=newer)
+    return drafted.writing(deployed=newer)
+
+
+def _run(drafted: Plan, look: Look) -> Plan:
+    drafted = keep_alive(drafted, look)
+    if drafted.status.ended_at is not None or not is_running(drafted, look.seen):
+        return drafted
+    return savepoints.serve(prove(drafted, look), look)
+
+
+def _after_the_end(drafted: Plan, look: Look) -> Plan:
+    ended, ttl = drafted.status.ended_at, look.goal.spec.ttl_after_end
+    assert ended is not None, "the job has ended"
+    if ttl is None:
+        return drafted
+    due = later(ended, ttl)
+    if look.seen.now < due:
+        return drafted.looking(due)
+    return drafted.doing(DeleteJob(look.seen.name))
+
+
+def _counted(drafted: Plan) -> Plan:
+    deployed = drafted.status.deployed
+    if deployed is None:
+        return drafted
+    return drafted.writing(parallelism=read_version(deployed).parallelism)

@@ -1,0 +1,89 @@
+"""Takes a job down whose resource was deleted, with a last savepoint if asked, and always ends.
+
+A job that is down takes no savepoint, and one that does not answer is not waited for longer than
+its deadline (K10). What lies in storage stays. The pods belong to the resource, so Kubernetes
+deletes whatever is left after it.
+"""
+
+from datetime import datetime
+
+from weir_operator.plan import drivers
+from weir_operator.plan.actions import CreateSnapshot, ReadLive, RemoveFinalizer, RequestStop
+from weir_operator.plan.drafting import Plan, later
+from weir_operator.plan.noting import is_down, is_running
+from weir_operator.plan.observing import Observed, Outcome
+from weir_operator.resource.job import CheckpointedJobSpec
+from weir_operator.resource.progress import LastSavepoint
+from weir_operator.resource.snapshot import CheckpointedJobSnapshotSpec, Trigger
+from weir_operator.resource.status import LifecycleState
+
+LOOK_MS = 1_000
+PATIENCE_MS = 120_000
+"""How long pods may take to end before the resource goes without having seen it."""
+
+
+def delete(plan: Plan, spec: CheckpointedJobSpec | None, seen: Observed) -> Plan:
+    """The next step towards the end."""
+    assert seen.deleted_at is not None, "the resource was deleted"
+    plan = plan.writing(state=LifecycleState.DELETING)
+    savepoints = None if spec is None else spec.savepoints
+    until = seen.deleted_at
+    if savepoints is not None and savepoints.on_deletion:
+        until = later(until, savepoints.deletion_deadline)
+        waiting = _last_savepoint(plan, seen, until)
+        if waiting is not None:
+            return waiting
+    plan = _with_snapshot_object(plan, seen)
+    return _let_go(plan, seen, later(until, PATIENCE_MS))
+
+
+def _last_savepoint(plan: Plan, seen: Observed, until: datetime) -> Plan | None:
+    """Wait for the savepoint; none once there is one, or none can be expected any more."""
+    driver, name = plan.status.driver, _name(seen)
+    last = plan.status.last_savepoint
+    if driver is None or (last is not None and last.snapshot == name):
+        return None
+    report = drivers.report_of(plan, seen)
+    request = None if report is None else report.request(name)
+    if request is not None and request.outcome is Outcome.COMPLETED and request.path is not None:
+        taken = LastSavepoint(
+            path=request.path,
+            snapshot=name,
+            checkpoint_id=request.checkpoint,
+            completed_at=seen.now,
+        )
+        plan = plan.writing(last_savepoint=taken)
+        plan = plan.telling(seen.now, "SavepointCompleted", f"savepoint at {request.path}")
+        return plan.looking(seen.now)
+    has_failed = request is not None and request.outcome is not Outcome.IN_PROGRESS
+    if has_failed or seen.now >= until or is_down(plan, seen):
+        return None
+    plan = plan.looking(later(seen.now, LOOK_MS), until)
+    if request is not None or not is_running(plan, seen):
+        return plan
+    return plan.doing(RequestStop(driver.attempt, name))
+
+
+def _with_snapshot_object(plan: Plan, seen: Observed) -> Plan:
+    name, last = _name(seen), plan.status.last_savepoint
+    if last is None or last.snapshot != name or seen.snapshot(name) is not None:
+        return plan
+    spec = CheckpointedJobSnapshotSpec(
+        job_name=seen.name, adopt_path=last.path, trigger=Trigger.DELETION
+    )
+    return plan.doing(CreateSnapshot(name, spec))
+
+
+def _let_go(plan: Plan, seen: Observed, until: datetime) -> Plan:
+    """End the pods; go when they are gone and the snapshot is there, or when time is up."""
+    is_done = not seen.drivers and not plan.actions
+    plan = drivers.end_all(plan, seen)
+    if seen.now >= until or (is_done and seen.is_live):
+        return plan.doing(RemoveFinalizer())
+    if is_done:
+        return plan.doing(ReadLive())
+    return plan.looking(later(seen.now, LOOK_MS), until)
+
+
+def _name(seen: Observed) -> str:
+    return f"{seen.name}-deletion-{seen.uid[:8]}"

@@ -1,0 +1,107 @@
+"""Starts and ends drivers, never two at a time as far as anybody can see.
+
+A driver is made only when the API server itself shows no other, and under a number that was written
+down before. If two lived all the same, because a node was cut off, the log in the checkpoint
+storage lets only one of them go on (C17).
+"""
+
+from dataclasses import dataclass
+
+from weir_operator.plan.actions import CreateDriver, DeleteDriver, Ensure, ReadLive
+from weir_operator.plan.drafting import Plan
+from weir_operator.plan.local_recovery import On, resolve
+from weir_operator.plan.observing import DriverPod, DriverReport, Observed, Part
+from weir_operator.plan.versions import Goal
+from weir_operator.resource.deadlines import StartPhase
+from weir_operator.resource.job import CheckpointedJobSpec
+from weir_operator.resource.progress import DriverStatus, SpecVersion
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What is wanted and what was seen."""
+
+    goal: Goal
+    seen: Observed
+    asked: CheckpointedJobSpec | None = None
+    """The specification as it stands now, if it can be run; after a rollback it is not the goal."""
+
+
+def pod_name(job: str, attempt: int) -> str:
+    return f"{job}-driver-{attempt}"
+
+
+def current(plan: Plan, seen: Observed) -> DriverPod | None:
+    """The pod of the current attempt, if it is the one that was seen before."""
+    driver = plan.status.driver
+    pod = None if driver is None else seen.driver(driver.attempt)
+    if driver is None or pod is None or driver.pod_uid not in (None, pod.uid):
+        return None
+    return pod
+
+
+def report_of(plan: Plan, seen: Observed) -> DriverReport | None:
+    """What the driver of the current attempt said."""
+    driver, report = plan.status.driver, seen.report
+    return report if driver and report and report.attempt == driver.attempt else None
+
+
+def are_gone(seen: Observed) -> bool:
+    return not seen.drivers
+
+
+def end_all(plan: Plan, seen: Observed) -> Plan:
+    """Delete every driver that was seen; those on lost nodes are not waited for."""
+    return end_pods(plan, seen.drivers)
+
+
+def end_pods(plan: Plan, pods: tuple[DriverPod, ...]) -> Plan:
+    for pod in pods:
+        if pod.node_is_lost or not pod.is_leaving:
+            plan = plan.doing(DeleteDriver(pod.name, pod.uid, pod.attempt, force=pod.node_is_lost))
+    return plan
+
+
+def start(plan: Plan, version: SpecVersion, seen: Observed, failed_starts: int = 0) -> Plan:
+    """Make the next attempt's driver, once the API server shows none."""
+    if seen.drivers:
+        return end_all(plan, seen)
+    if not seen.is_live:
+        return plan.doing(ReadLive())
+    before = plan.status.driver
+    attempt = 1 if before is None else before.attempt + 1
+    point = plan.status.restore_point
+    assert point is not None, "what a driver starts from is written before it starts"
+    driver = DriverStatus(
+        attempt=attempt,
+        deployment=point.deployment,
+        pod_name=pod_name(seen.name, attempt),
+        created_at=seen.now,
+        phase=StartPhase.POD,
+        phase_since=seen.now,
+        failed_starts=failed_starts,
+    )
+    deployed = version.model_copy(update={"deployed_at": version.deployed_at or seen.now})
+    started = plan.writing(driver=driver, deployed=deployed, ended_at=None)
+    return create(started, seen)
+
+
+def create(plan: Plan, seen: Observed) -> Plan:
+    """Make what was written down, or adopt what of it exists already."""
+    status = plan.status
+    assert status.driver is not None, "the attempt is written before its pod is made"
+    assert status.deployed is not None, "and so is the version"
+    assert status.restore_point is not None, "and what it starts from"
+    assert status.job_id is not None, "and where its state lies"
+    attempt, version = status.driver.attempt, status.deployed
+    return plan.doing(
+        *(Ensure(part, attempt, version) for part in Part),
+        CreateDriver(
+            status.driver.pod_name,
+            attempt,
+            version,
+            status.restore_point,
+            status.job_id,
+            local_recovery=isinstance(resolve(seen.local_volume), On),
+        ),
+    )

@@ -1,0 +1,178 @@
+"""What was seen of the world when a plan is made, as values.
+
+Nothing here was looked up by the plan itself. What a driver said runs other people's code and is
+believed only as far as its own job goes: the shell has checked its shape and cut its length, and a
+word of another attempt than the current one is not heard. Absence is the most dangerous sight: a
+pod that a cache does not show may well live, so ``is_live`` says whether the API server was asked.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from weir_operator.plan.local_recovery import LocalVolume, NoVolume
+from weir_operator.resource.progress import LastCheckpoint
+from weir_operator.resource.snapshot import (
+    CheckpointedJobSnapshotSpec,
+    CheckpointedJobSnapshotStatus,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The pod has no running container yet."""
+
+    why: str = ""
+    """One word of Kubernetes for it, such as Unschedulable or ImagePullBackOff."""
+
+
+@dataclass(frozen=True, slots=True)
+class Up:
+    """The driver's container runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terminated:
+    """The driver's container has ended and is not started again in this pod."""
+
+    exit_code: int
+    why: str = ""
+    """One word of Kubernetes for it, such as OOMKilled or Evicted."""
+
+
+@dataclass(frozen=True, slots=True)
+class DriverPod:
+    """A driver's pod that belongs to this very resource."""
+
+    attempt: int
+    name: str
+    uid: str
+    stage: Waiting | Up | Terminated
+    is_leaving: bool = False
+    """It was told to end, by us or by somebody else."""
+    node_is_lost: bool = False
+    """Its node was established as gone: nobody there will end the pod."""
+
+
+@dataclass(frozen=True, slots=True)
+class LostPod:
+    """An executor's pod of this job whose node was established as gone."""
+
+    name: str
+    uid: str
+
+
+class JobPhase(StrEnum):
+    """What a job is doing, in the words of the driver's API."""
+
+    CREATED = "CREATED"
+    WAITING_FOR_SLOTS = "WAITING_FOR_SLOTS"
+    DEPLOYING = "DEPLOYING"
+    RUNNING = "RUNNING"
+    RESTARTING = "RESTARTING"
+    FINISHED = "FINISHED"
+    STOPPED = "STOPPED"
+    CANCELED = "CANCELED"
+    FAILED = "FAILED"
+
+    @property
+    def is_over(self) -> bool:
+        return self in (self.FINISHED, self.STOPPED, self.CANCELED, self.FAILED)
+
+
+class Outcome(StrEnum):
+    """How a request to the driver stands."""
+
+    IN_PROGRESS = "IN_PROGRESS"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestReport:
+    """A request to the driver, by its key."""
+
+    id: str
+    outcome: Outcome
+    path: str | None = None
+    checkpoint: int | None = None
+    size_bytes: int | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DriverReport:
+    """What a driver said last: by its API while it lives, by its termination message afterwards."""
+
+    attempt: int
+    phase: JobPhase
+    newest: LastCheckpoint | None = None
+    completed: int = 0
+    """Checkpoints that this driver has completed."""
+    restarts: int = 0
+    """Times that this driver has restarted its job."""
+    why: str = ""
+    """Why the job failed or restarted last."""
+    is_rejected: bool = False
+    """The job failed because a person must change something; trying again is of no use."""
+    scheduler_running: bool | None = None
+    requests: tuple[RequestReport, ...] = ()
+
+    def request(self, key: str) -> RequestReport | None:
+        return next((request for request in self.requests if request.id == key), None)
+
+
+class Part(StrEnum):
+    """What stands beside a driver's pod and must exist with it."""
+
+    KEYS = "Secret"
+    SERVICE = "Service"
+    CONFIG = "ConfigMap"
+
+
+class Disposal(StrEnum):
+    """How far the Job is that deletes a snapshot's files."""
+
+    ABSENT = "absent"
+    ACTIVE = "active"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class SeenSnapshot:
+    """A CheckpointedJobSnapshot of this job."""
+
+    name: str
+    spec: CheckpointedJobSnapshotSpec
+    status: CheckpointedJobSnapshotStatus
+    created_at: datetime
+    is_deleted: bool = False
+    disposal: Disposal = Disposal.ABSENT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """Everything that a plan for a job is made of, beside its specification and status."""
+
+    now: datetime
+    name: str
+    uid: str
+    generation: int
+    is_live: bool
+    """Whether the drivers were read from the API server itself, and not from a cache."""
+    drivers: tuple[DriverPod, ...] = ()
+    lost_executors: tuple[LostPod, ...] = ()
+    report: DriverReport | None = None
+    parts: frozenset[Part] = frozenset(Part)
+    """What stands beside the driver's pod."""
+    snapshots: tuple[SeenSnapshot, ...] = ()
+    savepoint_annotation: str | None = None
+    deleted_at: datetime | None = None
+    local_volume: LocalVolume = NoVolume()
+
+    def driver(self, attempt: int) -> DriverPod | None:
+        return next((pod for pod in self.drivers if pod.attempt == attempt), None)
+
+    def snapshot(self, name: str) -> SeenSnapshot | None:
+        return next((seen for seen in self.snapshots if seen.name == name), None)

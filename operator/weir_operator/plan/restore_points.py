@@ -1,0 +1,78 @@
+"""What the next driver starts from, decided without asking whether any pod ever started (K4).
+
+A deployment is a beginning: a path, nothing, or the job's last state. Within it a driver that takes
+over goes on from the newest checkpoint by itself. So a beginning of which no checkpoint was heard
+yet is kept as it is, under its number: if there was one all the same, the driver finds it, and if
+the first driver never came up, nothing is lost. Only the mode stateless, written by the user,
+makes a beginning without state.
+"""
+
+from datetime import datetime
+
+from weir.api.recovery import RecoveryConfig
+from weir_operator.resource.progress import LastCheckpoint, RestorePoint, RestoreType
+from weir_operator.resource.upgrade import UpgradeMode
+
+
+def first(recovery: RecoveryConfig, mode: UpgradeMode, now: datetime) -> RestorePoint:
+    """For a job that never ran."""
+    if recovery.path is not None:
+        return from_path(recovery, None, now)
+    if mode is UpgradeMode.STATELESS:
+        return nothing(None, now)
+    return RestorePoint(type=RestoreType.LAST_STATE, deployment=1, recorded_at=now)
+
+
+def from_path(recovery: RecoveryConfig, before: RestorePoint | None, now: datetime) -> RestorePoint:
+    """What the user chose."""
+    return RestorePoint(
+        type=RestoreType.PATH,
+        path=recovery.path,
+        claim_mode=recovery.claim_mode,
+        deployment=_next(before),
+        recorded_at=now,
+    )
+
+
+def from_savepoint(path: str, before: RestorePoint | None, now: datetime) -> RestorePoint:
+    """The savepoint that the old version stopped with. It stays the user's."""
+    return RestorePoint(type=RestoreType.PATH, path=path, deployment=_next(before), recorded_at=now)
+
+
+def nothing(before: RestorePoint | None, now: datetime) -> RestorePoint:
+    return RestorePoint(type=RestoreType.NOTHING, deployment=_next(before), recorded_at=now)
+
+
+def last_state(before: RestorePoint, now: datetime) -> RestorePoint:
+    """The job's newest checkpoint, for a new deployment or for the one that never got further."""
+    if before.type is not RestoreType.LAST_STATE:
+        return before
+    return before.model_copy(update={"deployment": _next(before), "recorded_at": now})
+
+
+def raised(point: RestorePoint, newest: LastCheckpoint) -> RestorePoint:
+    """A checkpoint of this deployment is complete: nothing older will do from now on."""
+    if point.type is RestoreType.LAST_STATE and point.lowest_checkpoint >= newest.id:
+        return point
+    return RestorePoint(
+        type=RestoreType.LAST_STATE,
+        lowest_checkpoint=newest.id,
+        deployment=point.deployment,
+        recorded_at=point.recorded_at,
+    )
+
+
+def as_left(point: RestorePoint, newest: LastCheckpoint | None) -> RestorePoint:
+    """What a version had when it stopped, by path, so that newer checkpoints do not hide it."""
+    if point.type is not RestoreType.LAST_STATE or newest is None or newest.path is None:
+        return point
+    return RestorePoint(
+        type=RestoreType.PATH,
+        path=newest.path,
+        deployment=point.deployment,
+        recorded_at=point.recorded_at,
+    )
+
+
+def _next(before: RestorePoint | None) -> int:
+    return 1 if before is None else before.deployment + 1

@@ -1,0 +1,118 @@
+"""Which version of the specification is to run, and whether going there needs a new driver.
+
+An edit that cannot be run leaves the deployed version as it is, and so does one that was rolled
+back, until the next edit. What only the operator reads (schedules, deadlines, policies) takes
+effect at once and restarts nothing.
+"""
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+
+from weir_operator.plan.observing import Observed
+from weir_operator.resource.job import CheckpointedJobSpec
+from weir_operator.resource.judging import Refused
+from weir_operator.resource.progress import SpecVersion, StepState, Upgrade, UpgradeCause
+from weir_operator.resource.status import CheckpointedJobStatus
+
+_REMEMBERED = 2_048
+_READ_BY_THE_OPERATOR = frozenset(
+    {
+        "suspend",
+        "upgrade",
+        "rollback",
+        "savepoints",
+        "start_deadlines",
+        "restart_nonce",
+        "savepoint_nonce",
+        "redeploy_nonce",
+        "ttl_after_end",
+        "recovery",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """The version that is to run."""
+
+    version: SpecVersion
+    spec: CheckpointedJobSpec
+
+
+def goal_of(
+    spec: CheckpointedJobSpec | Refused, status: CheckpointedJobStatus, seen: Observed
+) -> Goal | None:
+    """What to run; nothing as long as no specification was ever accepted."""
+    back = status.rollback
+    if back is not None and status.stable is not None and back.from_generation == seen.generation:
+        return Goal(status.stable, read(status.stable))
+    if isinstance(spec, Refused):
+        return None if status.deployed is None else Goal(status.deployed, read(status.deployed))
+    version = SpecVersion(
+        generation=seen.generation,
+        hash=spec.hash(),
+        spec=spec.model_dump(mode="json", exclude_none=True),
+    )
+    return Goal(version, spec)
+
+
+def read(version: SpecVersion) -> CheckpointedJobSpec:
+    """A version that was once accepted."""
+    return _read(json.dumps(version.spec, sort_keys=True))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _read(text: str) -> CheckpointedJobSpec:
+    """Remembered, because every look at a job reads the same text."""
+    return CheckpointedJobSpec.model_validate(json.loads(text))
+
+
+def cause_of(goal: Goal, status: CheckpointedJobStatus) -> UpgradeCause | None:
+    """Why the job needs another driver, or none, on purpose."""
+    assert status.deployed is not None, "only what was deployed can be changed"
+    answered, spec = status.answered, goal.spec
+    if spec.suspend or is_suspended(status):
+        return _suspension(goal, status)
+    if spec.redeploy_nonce not in (None, answered.redeploy_nonce):
+        return UpgradeCause.REDEPLOY_NONCE
+    changed = _changed(read(status.deployed), spec)
+    if changed:
+        return UpgradeCause.RESCALED if changed == {"parallelism"} else UpgradeCause.SPEC_CHANGED
+    if spec.restart_nonce not in (None, answered.restart_nonce):
+        return UpgradeCause.RESTART_NONCE
+    return None
+
+
+def is_suspended(status: CheckpointedJobStatus) -> bool:
+    """Whether the job is stopped, or is being stopped, to go on later."""
+    upgrade = status.upgrade
+    return (
+        upgrade is not None and upgrade.cause is UpgradeCause.SUSPENDED and not is_given_up(upgrade)
+    )
+
+
+def is_given_up(upgrade: Upgrade) -> bool:
+    """Whether an upgrade could not begin, so that the old version goes on."""
+    return any(step.state is StepState.FAILED for step in upgrade.steps)
+
+
+def needs_driver(old: CheckpointedJobSpec, new: CheckpointedJobSpec) -> bool:
+    """Whether the new version has anything to say to a driver."""
+    return bool(_changed(old, new))
+
+
+def _suspension(goal: Goal, status: CheckpointedJobStatus) -> UpgradeCause | None:
+    if goal.spec.suspend:
+        return None if is_suspended(status) else UpgradeCause.SUSPENDED
+    if goal.spec.redeploy_nonce not in (None, status.answered.redeploy_nonce):
+        return UpgradeCause.REDEPLOY_NONCE
+    return UpgradeCause.RESUMED
+
+
+def _changed(old: CheckpointedJobSpec, new: CheckpointedJobSpec) -> set[str]:
+    return {
+        field
+        for field in type(new).model_fields
+        if field not in _READ_BY_THE_OPERATOR and getattr(old, field) != getattr(new, field)
+    }

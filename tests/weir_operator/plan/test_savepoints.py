@@ -1,0 +1,123 @@
+"""Savepoints are taken once for every wish, become objects, and stay as long as they should."""
+
+from datetime import timedelta
+
+from little_cluster import BEGINNING, LittleCluster, a_spec
+from weir_operator.plan import plan_snapshot
+from weir_operator.plan.actions import Dispose, RemoveFinalizer
+from weir_operator.plan.observing import Disposal, SeenSnapshot
+from weir_operator.plan.snapshots import JobSight
+from weir_operator.resource import CheckpointedJobSnapshotSpec, CheckpointedJobSnapshotStatus
+from weir_operator.resource.progress import RestorePoint, RestoreType
+from weir_operator.resource.snapshot import DisposalMeans, SnapshotState
+from weir_operator.resource.status import CheckpointedJobStatus
+
+PATH = "s3://weir/savepoints/1"
+MEANS = DisposalMeans(image="orders:1", service_account="weir-driver")
+
+
+def a_running_job(**changes):
+    cluster = LittleCluster(a_spec(**changes))
+    cluster.settle(rounds=8)
+    return cluster
+
+
+def a_complete_one(**changes):
+    spec = CheckpointedJobSnapshotSpec(job_name="orders", dispose_on_delete=True)
+    status = CheckpointedJobSnapshotStatus(state=SnapshotState.COMPLETED, path=PATH, disposal=MEANS)
+    return SeenSnapshot("orders-1", spec, status, BEGINNING, is_deleted=True, **changes)
+
+
+def test_an_annotation_is_answered_once_for_each_value():
+    """K5."""
+    cluster = a_running_job()
+    cluster.annotation = "one"
+    cluster.settle(rounds=5)
+    assert cluster.savepoints_taken == 1
+
+    cluster.annotation = "two"
+    cluster.settle(rounds=5)
+
+    assert cluster.savepoints_taken == 2
+    assert {s.status.state for s in cluster.snapshots.values()} == {SnapshotState.COMPLETED}
+
+
+def test_a_nonce_is_answered_once():
+    """K5."""
+    cluster = a_running_job()
+    cluster.edit(savepointNonce=1)
+    cluster.settle(rounds=6)
+
+    assert [s.spec.trigger for s in cluster.snapshots.values()] == ["nonce"]
+    assert cluster.savepoints_taken == 1
+
+
+def test_periodic_ones_are_taken_in_their_rhythm_and_only_the_newest_stay():
+    """K5: retention by count deletes files too."""
+    cluster = a_running_job(savepoints={"interval": "1 min", "maxCount": 2})
+    cluster.settle(rounds=40, seconds=15)
+
+    assert cluster.savepoints_taken >= 5
+    assert len(cluster.snapshots) <= 3
+
+
+def test_a_schedule_that_was_missed_is_not_made_up_for():
+    """K5."""
+    cluster = a_running_job(savepoints={"cron": "*/5 * * * *"})
+    cluster.pass_time(3600)
+    cluster.settle(rounds=4, seconds=1)
+
+    assert cluster.savepoints_taken == 1
+
+
+def test_a_snapshot_without_a_job_is_abandoned():
+    """K5: it does not wait for ever."""
+    seen = SeenSnapshot(
+        "orders-1",
+        CheckpointedJobSnapshotSpec(job_name="orders"),
+        CheckpointedJobSnapshotStatus(),
+        BEGINNING,
+    )
+
+    assert plan_snapshot(seen, None, BEGINNING).status.state is SnapshotState.ABANDONED
+
+
+def test_a_snapshot_that_fails_again_and_again_has_failed():
+    """K5: retries are counted and end."""
+    cluster = a_running_job()
+    cluster.fails_savepoints = True
+    cluster.annotation = "one"
+    cluster.settle(rounds=12)
+
+    (seen,) = cluster.snapshots.values()
+    assert (seen.status.state, seen.status.failures) == (SnapshotState.FAILED, 3)
+
+
+def test_files_are_deleted_without_the_job_and_before_the_object_goes():
+    """K5: two steps, the object last."""
+    started = plan_snapshot(a_complete_one(), None, BEGINNING)
+    assert [type(action) for action in started.actions] == [Dispose]
+
+    done = plan_snapshot(a_complete_one(disposal=Disposal.DONE), None, BEGINNING)
+    assert done.actions == (RemoveFinalizer(),)
+
+
+def test_what_a_driver_is_to_start_from_is_not_deleted():
+    """K5."""
+    point = RestorePoint(type=RestoreType.PATH, path=PATH, recorded_at=BEGINNING)
+    job = JobSight(CheckpointedJobStatus(restore_point=point))
+
+    made = plan_snapshot(a_complete_one(), job, BEGINNING + timedelta(days=1))
+
+    assert made.actions == ()
+    assert made.status.in_use
+
+
+def test_files_of_a_savepoint_that_is_being_taken_are_not_forgotten():
+    """K5: its object waits for the outcome, so that somebody deletes the files."""
+    spec = CheckpointedJobSnapshotSpec(job_name="orders", dispose_on_delete=True)
+    status = CheckpointedJobSnapshotStatus(state=SnapshotState.IN_PROGRESS)
+    seen = SeenSnapshot("orders-1", spec, status, BEGINNING, is_deleted=True)
+
+    assert plan_snapshot(seen, JobSight(CheckpointedJobStatus()), BEGINNING).actions == ()
+    assert plan_snapshot(seen, None, BEGINNING).actions == (RemoveFinalizer(),)
