@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Self
 
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, core_schema
 
+from weir.api.constraint import Constraint
 from weir.api.refusal import Unfit
 
 REMEDY = 'write minute, hour, day, month and weekday as numbers, as in "0 */6 * * *"'
@@ -107,20 +106,13 @@ def _numbers(field: str, noun: str, least: int, most: int) -> frozenset[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Schedule:
+class _Schedule(Constraint):
     def check(self, text: str) -> str:
         Cron.parse(text)
         return text
 
-    def __get_pydantic_core_schema__(
-        self, source: object, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(self.check, handler(source))
-
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        return handler(schema) | {"pattern": _PATTERN, "maxLength": _LONGEST}
+    def shown_in(self, schema: JsonSchemaValue) -> JsonSchemaValue:
+        return schema | {"pattern": _PATTERN, "maxLength": _LONGEST}
 
 
 Schedule = Annotated[str, _Schedule()]

@@ -9,15 +9,14 @@ import re
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, core_schema
 
+from weir.api.constraint import Constraint
 from weir.api.refusal import Unfit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
+class Text(Constraint):
     """The shape of a text, for use in ``Annotated``. The pattern is anchored at both ends."""
 
     pattern: str
@@ -32,35 +31,21 @@ class Text:
             raise Unfit(self.because, self.remedy)
         return value
 
-    def __get_pydantic_core_schema__(
-        self, source: object, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(self.check, handler(source))
-
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        return handler(schema) | {"pattern": self.pattern, "maxLength": self.longest}
+    def shown_in(self, schema: JsonSchemaValue) -> JsonSchemaValue:
+        return schema | {"pattern": self.pattern, "maxLength": self.longest}
 
 
 @dataclass(frozen=True, slots=True)
-class CutTo:
+class CutTo(Constraint):
     """Text of ours that is cut at a length rather than refused."""
 
     longest: int
 
-    def cut(self, value: str) -> str:
+    def check(self, value: str) -> str:
         return value if len(value) <= self.longest else f"{value[: self.longest - 1]}…"
 
-    def __get_pydantic_core_schema__(
-        self, source: object, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(self.cut, handler(source))
-
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        return handler(schema) | {"maxLength": self.longest}
+    def shown_in(self, schema: JsonSchemaValue) -> JsonSchemaValue:
+        return schema | {"maxLength": self.longest}
 
 
 ObjectName = Annotated[

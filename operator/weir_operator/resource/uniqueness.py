@@ -7,16 +7,16 @@ merges it element by element, so that two people can each own an environment var
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, core_schema
 
+from weir.api.constraint import Constraint
 from weir.api.refusal import Unfit, shown
 
 
 @dataclass(frozen=True, slots=True)
-class By:
+class By(Constraint):
     """Marks a tuple of models as told apart by the field ``key``, for use in ``Annotated``."""
 
     key: str
@@ -31,15 +31,8 @@ class By:
             )
         return elements
 
-    def __get_pydantic_core_schema__(
-        self, source: object, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(self.check, handler(source))
-
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        return handler(schema) | {
+    def shown_in(self, schema: JsonSchemaValue) -> JsonSchemaValue:
+        return schema | {
             "maxItems": self.most,
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": [to_camel(self.key)],

@@ -6,15 +6,14 @@ user what but neither why nor what then. The limits still reach the schema, for 
 
 from dataclasses import dataclass
 
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, core_schema
 
+from weir.api.constraint import Constraint
 from weir.api.refusal import Unfit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class Bounds(Constraint):
     """Limits of a field, both included, for use in ``Annotated``."""
 
     least: int
@@ -28,19 +27,9 @@ class Bounds:
             raise Unfit(self.because, self.remedy)
         return value
 
-    def __get_pydantic_core_schema__(
-        self, source: object, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        """Check after the inner type has read the value."""
-        return core_schema.no_info_after_validator_function(self.check, handler(source))
-
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        """Put the limits into the schema of a number; the text of a quantity cannot hold them."""
-        described = handler(schema)
-        if described["type"] in ("integer", "number"):
-            described["minimum"] = self.least
-            if self.most is not None:
-                described["maximum"] = self.most
-        return described
+    def shown_in(self, schema: JsonSchemaValue) -> JsonSchemaValue:
+        """The limits, if it is a number's; the text of a quantity cannot hold them."""
+        if schema["type"] not in ("integer", "number"):
+            return schema
+        most = {} if self.most is None else {"maximum": self.most}
+        return schema | {"minimum": self.least} | most

@@ -9,10 +9,9 @@ we may write there, is for the storage to find out.
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, core_schema
 
+from weir.api.constraint import Constraint
 from weir.api.refusal import Unfit, names_a_password, shown
 
 MEMORY = "memory"
@@ -40,7 +39,7 @@ def is_memory(url: str | None) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Url:
+class _Url(Constraint):
     schemes: tuple[str, ...]
 
     def check(self, url: str) -> str:
@@ -64,15 +63,8 @@ class _Url:
             return f"write file://{shown(url)}"
         return "write scheme://directory, as in file:///data/checkpoints or s3://bucket/checkpoints"
 
-    def __get_pydantic_core_schema__(
-        self, source: object, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(self.check, handler(source))
-
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        return handler(schema) | {"pattern": rf"^({'|'.join(self.schemes)})://"}
+    def shown_in(self, schema: JsonSchemaValue) -> JsonSchemaValue:
+        return schema | {"pattern": rf"^({'|'.join(self.schemes)})://"}
 
 
 def _check_location(url: str, scheme: str, rest: str) -> None:
