@@ -18,7 +18,7 @@ case "$*" in
   *ensurepip*) [[ ! -e $HOME/no-ensurepip ]] ;;
   "-m venv "*) mkdir -p "${@: -1}/bin" && cp "$0" "${@: -1}/bin/python" ;;
   "-m pip "*) echo "Collecting numpy==2 (from x)" && [[ ! -e $HOME/offline ]] ;;
-  *) echo "ran: $*"; echo "path: $PYTHONPATH"; echo "in: $PWD" ;;
+  *) printf "%s\\n" "ran: $*" "path: $PYTHONPATH" "in: $PWD" "java: ${SPARK_SUBMIT_OPTS-}" ;;
 esac
 """
 
@@ -48,7 +48,7 @@ def ready(machine):
 def test_help_needs_nothing_and_names_every_command(machine, arguments):
     answer = machine.dev(*arguments)
     assert answer.returncode == 0
-    for command in ("demo", "test", "lint", "sim", "bench", "cluster", "lock", "help"):
+    for command in ("demo", "test", "lint", "sim", "bench", "cluster", "e2e", "lock", "help"):
         assert f"\n  {command} " in answer.stdout
 
 
@@ -154,3 +154,11 @@ def test_an_old_java_home_is_refused_where_java_is_needed(ready, command, versio
 
 def test_the_simulator_needs_no_java(ready):
     assert ready.dev("sim", JAVA_HOME="/nowhere").returncode == 0
+
+
+def test_spark_starts_from_an_archive_of_its_classes_where_there_is_one(ready):
+    assert "SharedArchiveFile" not in ready.dev("test").stdout
+    (venv,) = (path.parent for path in ready.home.rglob("ready"))
+    (venv / "spark.jsa").touch()
+
+    assert f"-XX:SharedArchiveFile='{venv}/spark.jsa'" in ready.dev("test").stdout

@@ -4,7 +4,6 @@ A test says what happens to it; whether it was exactly once, the bucket says. No
 a pod went: that is the test's business.
 """
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import yaml
 from bucket import Bucket
 from cluster import ROOT, Cluster, CommandFailed
 from verdict import Verdict
+from waiting import until
 from weir.connectors.generator import GeneratorSource
 from weir.connectors.generator_rows import Recipe
 
@@ -30,6 +30,8 @@ KEYS, SPLITS = 5_000, 2
 ROWS_PER_SECOND = 3_000
 
 GLANCE_S = 0.5
+"""Seldom enough that looking does not keep the cluster from working."""
+
 PATIENCE_S = 180.0
 """A lost node takes 20 s to be given up, and a new executor as long to come."""
 
@@ -108,20 +110,19 @@ class DeployedJob:
         assert phase != "Failed", f"the driver's pod failed: {pod['status']}"
         return bool(phase == "Succeeded")
 
-    def until_committed(self, more: int = 2) -> None:
-        """So many more files are in the output than now: the job makes progress."""
-        goal = self.bucket.commits(self.output) + more
+    def until_committed(self) -> None:
+        """Two more files are in the output than now: the job makes progress."""
+        goal = self.bucket.commits(self.output) + 2
         self.until(f"{goal} committed files", lambda: self.bucket.commits(self.output) >= goal)
 
     def until_ended(self) -> None:
         self.until("the end of the job", self.has_ended)
 
-    def until(self, what: str, look: Callable[[], T], patience_s: float = PATIENCE_S) -> T:
-        deadline = time.monotonic() + patience_s
-        while not (seen := look()):
-            assert time.monotonic() < deadline, f"{patience_s:.0f} s were not enough for {what}"
-            time.sleep(GLANCE_S)
-        return seen
+    def until(self, what: str, look: Callable[[], T]) -> T:
+        return until(what, look, self._pods, PATIENCE_S, GLANCE_S)
+
+    def _pods(self) -> str:
+        return self.cluster.kubectl("get", "pods", "-o", "wide", namespace=self.namespace)
 
     def verdict(self) -> Verdict:
         source = GeneratorSource(Recipe(keys=KEYS), splits=SPLITS, total=self.rows)

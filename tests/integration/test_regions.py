@@ -4,23 +4,18 @@ Starting Spark costs more than looking, so one job suffers both faults.
 """
 
 import json
-import os
-import subprocess
-import sys
 
 import polars as pl
 
 import two_regions
-from real_job import SEARCHED
-from real_processes import end_session
-from sum_oracle import committed
+from sum_oracle import committed_frames
 from two_regions import READERS, ROWS, Diary
 from weir.connectors.generator import GeneratorSource
 from weir.core.attempt import RecycleSlot
 from weir.core.job import Launch, step
 from weir.driver.trace import replay
-from weir.storage.objects import store_for
 from weir.wire.values import from_json
+from whole_program import run_to_its_end
 
 FIRST_REGION = {"rows-0", "files-0", "files-1"}
 SECOND_REGION = {"rows-1", "files-2"}
@@ -50,10 +45,7 @@ class Run:
         ]
 
     def rows(self):
-        output = f"file://{self.home}/output"
-        store = store_for(output, {})
-        files = [f"{output}/{name}" for name in committed(store, output)]
-        return pl.concat(pl.read_parquet(store.read(file)) for file in files)
+        return pl.concat(committed_frames(f"file://{self.home}/output", {}))
 
 
 def process_of(slot):
@@ -62,7 +54,7 @@ def process_of(slot):
 
 def test_a_failure_takes_down_what_is_connected_to_it_and_nothing_else(tmp_path):
     """Spec R4, R1, R5: user code stumbles once in reader 0, then the slot of reader 1 is killed."""
-    run = run_to_its_end(tmp_path)
+    run = suffered(tmp_path)
 
     only_what_is_connected_to_the_failure_is_started_again(run)
     a_process_in_which_user_code_failed_is_not_used_again(run)
@@ -72,27 +64,9 @@ def test_a_failure_takes_down_what_is_connected_to_it_and_nothing_else(tmp_path)
     the_driver_decided_as_the_core_does(run)
 
 
-def run_to_its_end(home):
+def suffered(home):
     (home / "traces").mkdir()
-    with (home / "log").open("wb") as log:
-        program = subprocess.Popen(
-            [sys.executable, two_regions.__file__, home],
-            stdout=log,
-            stderr=log,
-            env={
-                **os.environ,
-                "PYTHONPATH": os.pathsep.join(SEARCHED),
-                "SPARK_LOCAL_IP": "127.0.0.1",
-                "WEIR_TRACE": str(home / "traces"),
-            },
-            start_new_session=True,
-        )
-    try:
-        status = program.wait(timeout=100)
-    finally:
-        end_session(program.pid)
-        program.wait()
-    assert status == 0, (home / "log").read_text(errors="replace")[-6_000:]
+    run_to_its_end(two_regions.__file__, home, WEIR_TRACE=str(home / "traces"))
     return Run(home)
 
 

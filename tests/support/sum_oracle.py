@@ -76,11 +76,16 @@ def _recomputed(setting: JobSetting) -> pl.DataFrame:
 
 def delivered(setting: JobSetting, storage: Mapping[str, str]) -> pl.DataFrame:
     """All rows of all files that a commit names, each file once."""
-    store = store_for(setting.output, storage)
-    files = [f"{setting.output}/{name}" for name in committed(store, setting.output)]
-    frames = [pl.read_parquet(io.BytesIO(store.read(file))) for file in files]
+    frames = committed_frames(setting.output, storage)
     empty = _recomputed(setting).clear()
     return pl.concat([empty, *(frame.select(empty.columns) for frame in frames)])
+
+
+def committed_frames(output: str, storage: Mapping[str, str]) -> list[pl.DataFrame]:
+    """What each of the files holds that a commit names."""
+    store = store_for(output, storage)
+    files = [f"{output}/{name}" for name in committed(store, output)]
+    return [pl.read_parquet(io.BytesIO(store.read(file))) for file in files]
 
 
 def committed(store: ObjectStore, output: str) -> list[str]:

@@ -11,12 +11,16 @@ GLANCE_S = 0.03
 
 
 def until(
-    what: str, look: Callable[[], T], explain: Callable[[], str], patience_s: float = PATIENCE_S
+    what: str,
+    look: Callable[[], T],
+    explain: Callable[[], str],
+    patience_s: float = PATIENCE_S,
+    glance_s: float = GLANCE_S,
 ) -> T:
     """What the look saw, as soon as that is anything."""
     deadline = time.monotonic() + patience_s
     while not (seen := look()):
         if time.monotonic() > deadline:
             raise AssertionError(f"{patience_s:.0f} s were not enough: {what}\n{explain()}")
-        time.sleep(GLANCE_S)
+        time.sleep(glance_s)
     return seen

@@ -11,6 +11,7 @@ them away, and a directory without an owner goes once many checkpoints have comp
 
 import logging
 import os
+import re
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,6 +30,9 @@ log = logging.getLogger("weir.storage")
 DISK = "disk"
 """The file that gives a disk its name."""
 MARK = "-complete"
+_COPY = re.compile(r"\.?(\d+)-(.+)")
+"""A checkpoint, and which of its copies; with a dot before it is finished."""
+
 STRANGE_AFTER = 20
 """So many checkpoints without a word from its subtask, and a directory has no owner."""
 
@@ -97,8 +101,8 @@ class LocalCopies:
         try:
             (directory / f"{owner.checkpoint}{MARK}").touch()
             for place in directory.iterdir():
-                checkpoint, _, name = place.name.lstrip(".").partition("-")
-                if int(checkpoint) < owner.checkpoint and name not in names:
+                ours = _COPY.fullmatch(place.name)
+                if ours and int(ours[1]) < owner.checkpoint and ours[2] not in names:
                     place.unlink(missing_ok=True)
             self._clear_strangers(owner.checkpoint)
         except OSError as problem:
@@ -106,7 +110,8 @@ class LocalCopies:
 
     def _clear_strangers(self, completed: CheckpointId) -> None:
         for directory in self._directory.glob("*.*/"):
-            signs = [int(place.name.partition("-")[0]) for place in directory.glob("[0-9]*-*")]
+            found = [_COPY.fullmatch(place.name) for place in directory.glob("[0-9]*")]
+            signs = [int(ours[1]) for ours in found if ours]
             if signs and max(signs) + STRANGE_AFTER < completed:
                 rmtree(directory, ignore_errors=True)
 

@@ -102,6 +102,19 @@ def test_a_copy_that_was_never_finished_is_cleared_away(copies, tmp_path):
     assert len(names(tmp_path)) == 1
 
 
+def test_what_others_have_put_beside_the_copies_stays_and_harms_nothing(copies, tmp_path):
+    """S13: a disk of the machine is not ours alone."""
+    copies.keep(FIRST, "old", CONTENT)
+    theirs = [tmp_path / "local" / FIRST.name / name for name in ("lost+found", "notes", "7up-x")]
+    for place in theirs:
+        place.touch()
+
+    copies.completed(Owner(SUM, STRANGE_AFTER + 9), ())
+
+    assert all(place.exists() for place in theirs)
+    assert len(names(tmp_path)) == len(theirs)
+
+
 def test_a_directory_without_an_owner_goes_after_many_checkpoints(copies, tmp_path):
     """S13: its subtask lives on another machine now, or nowhere."""
     copies.keep(Owner(COUNT, 1), "stranger", CONTENT)
