@@ -26,7 +26,10 @@ JOB = Path(__file__).with_name("keyed_job.py")
 SLOW = Path(__file__).with_name("backpressure_job.py")
 CHANGING = Path(__file__).with_name("incremental_job.py")
 RESTORED = Path(__file__).with_name("restore_job.py")
+MANY = Path(__file__).with_name("many_jobs.py")
 PEER = Path(__file__).with_name("structured_streaming.py")
+PRETENDED = Path(__file__).parent.parent / "e2e" / "support"
+"""Where the API server, the nodes and the drivers of ``many_jobs`` come from."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,20 @@ def keyed(only: str = typer.Option("", help="Only the rows whose label has this 
         if only in run.label:
             figures = _figures(run)
             table.add_row(run.label, *_cells(figures))
+    console.print(table)
+
+
+@app.command()
+def memory(minutes: float = typer.Option(10.0, help="How long to watch.")) -> None:
+    """A keyed sum with checkpoints, for long: whether its slots' memory grows."""
+    table = Table("run", "rows/s", "checkpoints", "MiB at first", "MiB at the end", "growth")
+    watch = ("--warm-up", "60", "--seconds", str(minutes * 60))
+    for kind, label in ((SUM, "sum, 1 M keys"), (PROCESSOR, "processor, 1 M keys")):
+        figures = _figures(Run(label, (*kind, "1000000", *EVERY_SECOND, *watch)))
+        first, last = (int(str(figures[n])) for n in ("memory_at_first_mib", "memory_mib"))
+        rows, taken = f"{figures['rows_per_second']:,.0f}", str(figures["checkpoints"])
+        growth = f"{(last - first) / first:+.2%}"
+        table.add_row(label, rows, taken, str(first), str(last), growth)
     console.print(table)
 
 
@@ -137,6 +154,26 @@ def restore(
     console.print(table)
     ratio = measured["S3"] / measured["local copies"]
     console.print(f"Local copies restore {ratio:.1f} times as fast.")
+
+
+@app.command()
+def operator(
+    jobs: int = typer.Option(1_000, help="How many jobs are made as fast as possible."),
+    more: int = typer.Option(100, help="How many more are made at a steady pace."),
+) -> None:
+    """The operator on one core: jobs a minute, how soon a pod stands, how late a status is."""
+    searched = os.pathsep.join((os.environ["PYTHONPATH"], str(PRETENDED)))
+    wanted = ("--jobs", str(jobs), "--more", str(more))
+    figures = _figures(Run("the operator", wanted, MANY, {"PYTHONPATH": searched}))
+    table = Table("figure", "measured", "goal")
+    table.add_row("jobs a minute, in a rush", str(figures["jobs_a_minute"]), "310 or more")
+    table.add_row("job to pod, p50", f"{figures['pod_p50_s']} s", "")
+    table.add_row("job to pod, p99", f"{figures['pod_p99_s']} s", "under 2 s")
+    table.add_row("checkpoint to status, p50", f"{figures['lag_p50_s']} s", "")
+    table.add_row("checkpoint to status, p99", f"{figures['lag_p99_s']} s", "under 2 s")
+    table.add_row(f"memory with {figures['jobs']} jobs", f"{figures['memory_mib']} MiB", "")
+    table.add_row("memory at most", f"{figures['most_memory_mib']} MiB", "under 200 MB")
+    console.print(table)
 
 
 def _figures(run: Run) -> dict[str, object]:

@@ -91,11 +91,12 @@ def _keyed(rows: Stream, kind: str) -> Stream:
 def _measure(job: StreamingJob, given: argparse.Namespace) -> dict[str, object]:
     _await_running(job)
     time.sleep(given.warm_up)
-    before, began = _rows(job), time.monotonic()
+    before, began, memory = _rows(job), time.monotonic(), _memory(job)
     time.sleep(given.seconds)
     after, ended = _rows(job), time.monotonic()
     figures: dict[str, object] = {
         "rows_per_second": (after - before) / (ended - began),
+        "memory_at_first_mib": memory >> 20,
         "memory_mib": _memory(job) >> 20,
         **_checkpoints(job),
     }

@@ -84,6 +84,13 @@ def gauges_of(job):
     return {gauge.subtask: gauge for slot in job.slots for gauge in slot.mailbox.gauges()}
 
 
+def is_stuck(job, subtask, sink):
+    """It has no room left, and nothing that it sent is still on its way into the sink."""
+    before = len(sink.written)
+    job.settle()
+    return gauges_of(job)[subtask].back_pressured and len(sink.written) == before
+
+
 @pytest.mark.parametrize(("row_bytes", "at_once"), [(10_000, 1), (10_000, 300), (2 << 20, 1)])
 def test_a_receiver_that_does_not_read_is_sent_no_more_than_its_channel_may_hold(
     row_bytes, at_once
@@ -164,9 +171,10 @@ def test_what_a_barrier_overtakes_is_bounded_however_late_the_other_barriers_are
         place = f"file://{tmp_path}/chk-1"
         barrier = a_barrier(1, alignment=AlignmentType.UNALIGNED, location=place)
         job.tell(READ_0, barrier)
-        job.until(lambda: READ_0 in job.acks(1))
-        job.settle()
-        job.settle()
+        job.until(lambda: sink.sealed)  # the first barrier is in; no credit is granted any more
+        before = len(sink.written)
+        job.until(lambda: len(sink.written) > before)
+        job.until(lambda: is_stuck(job, MORE_0, sink))
         assert len(sink.written) < 3_000
         job.tell(MORE_0, barrier)
         job.until(lambda: job.is_acked(1))
