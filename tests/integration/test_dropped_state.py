@@ -9,6 +9,7 @@ from weir.core.coordinator.actions import Granted
 from weir.core.policy import Policy, Retention
 from weir.core.recovery import Wish
 from weir.core.snapshots import CheckpointKind
+from weir.driver.assignment import Assignment
 from weir.driver.settings import wish_of
 from weir.errors import JobRejected
 from weir.slot.keeping import Keeping
@@ -57,7 +58,7 @@ class TwoVersions:
                 }
             )
         )
-        self.job.start(POLICY, 2, wish_of(config, "second"), all_free(*SPLITS))
+        self.job.start(POLICY, 2, wish_of(config, Assignment("second")), all_free(*SPLITS))
 
     def go_on_for_good(self):
         """Checkpoints that subsume what was restored, the job's end, and a collection."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from weir.api.report import CheckpointReport, JobPhase, JobReport
 from weir.errors import JobRejected
 from weir.rest.checkpoints import (
     Alignment,
@@ -29,7 +30,7 @@ from weir.rest.checkpoints import (
 )
 from weir.rest.job import Edge, Graph, Operator, Overview, Slots, Subtask
 from weir.rest.orders import Order, RequestState, RequestStatus
-from weir.rest.server import RestServer
+from weir.rest.server import HERE, Place, RestServer
 
 TOKEN = "a-token-that-must-never-be-seen"  # noqa: S105 - opens nothing but the tests' own servers
 
@@ -210,6 +211,10 @@ class ShownJob:
         )
         return TaskDetails(**NUMBERS.model_dump(), id=checkpoint, summary=summary, subtasks=(part,))
 
+    def report(self) -> JobReport:
+        newest = CheckpointReport(id=7, path="file:///data/orders/chk-7", completed_at_ms=1_350)
+        return JobReport(attempt=4, phase=JobPhase(self.status), newest=newest, restarts=3)
+
     def order(self, order: Order, key: str) -> str:
         if self.refusal:
             raise JobRejected(self.refusal)
@@ -239,8 +244,8 @@ def failed(reason: str, message: str) -> RequestState:
 
 
 @contextmanager
-def served(job: ShownJob) -> Iterator[RestServer]:
-    server = RestServer(job, TOKEN)
+def served(job: ShownJob, place: Place = HERE) -> Iterator[RestServer]:
+    server = RestServer(job, TOKEN, place)
     server.start()
     try:
         yield server

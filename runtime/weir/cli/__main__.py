@@ -10,11 +10,14 @@ from rich.console import Console
 from weir.cli import inspecting, tables
 from weir.cli.client import Client
 from weir.cli.collecting import look_through
+from weir.cli.driving import drive as run_as_driver
 from weir.cli.finding import reach
 from weir.cli.orders import Errand, carry_out
 from weir.cli.running import Wishes, run_script
 from weir.cli.talking import plainly, say, talk
 from weir.rest import endpoints
+from weir.storage import disposing
+from weir.storage.by_scheme import StoreByScheme
 from weir.storage.comparing import differences
 from weir.storage.inspecting import operators_of, states_of
 from weir.storage.objects import as_url
@@ -87,6 +90,24 @@ def run(  # noqa: PLR0913 - one parameter for each option of the command
     """
     wishes = Wishes(slots, as_url(start_from), claim, allow_non_restored_state)
     run_script(script, arguments or [], wishes, talk())
+
+
+@app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@plainly
+def drive(
+    script: Annotated[str, typer.Argument(metavar="MAIN.PY", help="A path, or a URL to fetch.")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[ARGUMENTS]...", help="For the script itself.")
+    ] = None,
+) -> None:
+    """Run a job's script as its driver, for an operator: plain log lines, a last report.
+
+    What to run and what to start from is told by variables of the environment. The exit code is 0
+    when the job is over, 2 when it failed for good or is refused, and 1 when it may be tried again.
+
+        weir drive s3://bucket/jobs/orders.py --input s3://bucket/events
+    """
+    raise typer.Exit(run_as_driver(script, arguments or []))
 
 
 @app.command()
@@ -246,6 +267,23 @@ def gc(
         typer.confirm("Delete them?", abort=True, err=True)
     found.delete()
     say("They are deleted.")
+
+
+@app.command()
+@plainly
+def dispose(
+    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Savepoints to delete.")],
+) -> None:
+    """Delete savepoints for good, without asking. One that is gone already is no mistake.
+
+    Anything that is no savepoint is refused: a checkpoint is its job's.
+
+        weir dispose s3://bucket/savepoints/savepoint-1f0c
+    """
+    store = StoreByScheme()
+    for path in paths:
+        disposing.dispose(store, as_url(path))
+        say(f"{path} is deleted.")
 
 
 def _fail_for(problems: tuple[str, ...]) -> None:

@@ -1,10 +1,13 @@
 """A job's API as the command line calls it.
 
 A refusal is raised as ``JobRejected`` with the server's own words, and silence as ``Unavailable``.
+Under TLS a job that names its authority is believed by that alone and not by its host's name, for
+a driver's host has none that lasts.
 """
 
 import http.client
 import json
+import ssl
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -27,7 +30,7 @@ M = TypeVar("M", bound=BaseModel)
 class Client:
     """One job. The token goes into one header and nowhere else."""
 
-    def __init__(self, url: str, token: str) -> None:
+    def __init__(self, url: str, token: str, authority: str = "") -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise JobRejected(
@@ -36,7 +39,7 @@ class Client:
             )
         self.url = url
         self._token = token
-        self._secure = parts.scheme == "https"
+        self._tls = _tls(authority) if parts.scheme == "https" else None
         self._address = parts.hostname, parts.port
         self._prefix = parts.path.rstrip("/")
 
@@ -76,9 +79,14 @@ class Client:
                 " Remedy: check the address, and that both sides are of one version."
             ) from problem
 
+    def _connection(self) -> http.client.HTTPConnection:
+        host, port = self._address
+        if self._tls is None:
+            return http.client.HTTPConnection(host, port, timeout=PATIENCE_SECONDS)
+        return http.client.HTTPSConnection(host, port, timeout=PATIENCE_SECONDS, context=self._tls)
+
     def _exchange(self, verb: str, path: str, body: dict[str, object] | None) -> tuple[int, bytes]:
-        make = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
-        connection = make(*self._address, timeout=PATIENCE_SECONDS)
+        connection = self._connection()
         headers = {"Connection": "close"}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
@@ -92,6 +100,21 @@ class Client:
             return answer.status, answer.read(LONGEST_ANSWER)
         finally:
             connection.close()
+
+
+def _tls(authority: str) -> ssl.SSLContext:
+    """What the machine trusts, or this authority alone."""
+    if not authority:
+        return ssl.create_default_context()
+    try:
+        context = ssl.create_default_context(cafile=authority)
+    except OSError as problem:
+        raise JobRejected(
+            f"the certificate {authority} that vouches for the job cannot be read: {problem}."
+            " Remedy: run this where the job's driver runs, as the same user."
+        ) from problem
+    context.check_hostname = False
+    return context
 
 
 def _refused(problem: Problem) -> JobRejected:

@@ -11,7 +11,7 @@ def reach(job: str, url: str, token: str) -> Client:
     if url:
         return Client(url, token)
     endpoint = _named(job) if job else _only()
-    return Client(endpoint.url, token or endpoint.token)
+    return Client(endpoint.url, token or endpoint.token, endpoint.authority)
 
 
 def _named(job: str) -> Endpoint:

@@ -20,6 +20,7 @@ from rich.console import Console
 from weir.cli.client import Client
 from weir.cli.watching import Watching, own_jobs
 from weir.errors import WeirError
+from weir.rest.endpoints import Endpoint
 
 PARALLELISM = "WEIR_PARALLELISM"
 FROM = "WEIR_FROM"
@@ -49,7 +50,7 @@ class Wishes:
 
 def run_script(script: Path, arguments: list[str], wishes: Wishes, console: Console) -> None:
     with (
-        _as_python_would(script, arguments, wishes.variables),
+        as_python_would(script, arguments, wishes.variables),
         _interrupts(console),
         Watching(console),
     ):
@@ -57,9 +58,10 @@ def run_script(script: Path, arguments: list[str], wishes: Wishes, console: Cons
 
 
 @contextmanager
-def _as_python_would(
+def as_python_would(
     script: Path, arguments: list[str], variables: Mapping[str, str]
 ) -> Iterator[None]:
+    """Everything of this process is as it was before when the block ends."""
     argv, path, environment = sys.argv, list(sys.path), dict(os.environ)
     sys.argv = [str(script), *arguments]
     sys.path.insert(0, str(script.resolve().parent))
@@ -94,19 +96,17 @@ class CancelThenKill:
     def __call__(self, number: int, frame: FrameType | None) -> None:
         del frame
         signal.signal(number, signal.SIG_DFL)
-        cancelled = [
-            endpoint.job for endpoint in own_jobs() if _cancel(endpoint.url, endpoint.token)
-        ]
+        cancelled = [endpoint.job for endpoint in own_jobs() if _cancel(endpoint)]
         if not cancelled:
             raise KeyboardInterrupt
         names = ", ".join(cancelled)
         self._console.print(f"Cancelling {names}. Ctrl-C again ends the process at once.")
 
 
-def _cancel(url: str, token: str) -> bool:
+def _cancel(endpoint: Endpoint) -> bool:
     """Whether the job has taken the order; one that is over takes none."""
     try:
-        Client(url, token).order("cancel", {})
+        Client(endpoint.url, endpoint.token, endpoint.authority).order("cancel", {})
     except WeirError:
         return False
     return True

@@ -65,7 +65,7 @@ class Watching:
         """A job that does not answer is forgotten, and begins anew when it does."""
         known, self._readings = self._readings, {}
         for endpoint in own_jobs():
-            reading = _read(Client(endpoint.url, endpoint.token))
+            reading = _read(Client(endpoint.url, endpoint.token, endpoint.authority))
             if reading is not None:
                 _, before = known.get(endpoint.job, (reading, reading))
                 self._readings[endpoint.job] = before, reading

@@ -2,9 +2,9 @@
 
 The log is read first, this module says what to restore, and the driver's epoch entry records it. A
 driver that serves the same submission as the one before it goes on from the newest committing
-checkpoint, whatever it was once told to start from; one that finds a stop begun and not finished
-only has commits to repeat. A savepoint, or a checkpoint of another graph, is judged strictly: state
-that nobody would own is refused rather than dropped (spec C15).
+checkpoint, whatever it was once told to start from, even if that was nothing; one that finds a stop
+begun and not finished only has commits to repeat. A savepoint, or a checkpoint of another graph, is
+judged strictly: state that nobody would own is refused rather than dropped (spec C15).
 """
 
 from collections.abc import Mapping
@@ -36,6 +36,8 @@ class Wish:
     without_in_flight_of: CheckpointId = NO_CHECKPOINT
     at_least: CheckpointId = NO_CHECKPOINT
     """Nothing older than this is acceptable."""
+    fresh: bool = False
+    """Begin without state, whatever the log offers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +122,9 @@ def candidates(entries: tuple[tuple[int, Entry], ...]) -> tuple[Candidate, ...]:
 
 
 def resolve(facts: Facts, wish: Wish, topology: Topology) -> Resolution:
-    served = [e.deployment for _, e in facts.entries if isinstance(e, EpochTaken)]
-    is_same = bool(served) and served[-1] == wish.deployment
+    if begins_without_state(facts.entries, wish):
+        return StartFresh()
+    is_same = _is_served_last(facts.entries, wish.deployment)
     line = candidates(facts.entries)
     if wish.path and not is_same:
         return _restore_wished(facts, wish, topology)
@@ -136,6 +139,20 @@ def resolve(facts: Facts, wish: Wish, topology: Topology) -> Resolution:
         return ReplayCommit(manifest, newest.path, owned)
     restore = RestoreFrom(manifest, newest.path, goes_on=True, owned=owned)
     return _judged(restore, wish, topology)
+
+
+def begins_without_state(entries: tuple[tuple[int, Entry], ...], wish: Wish) -> bool:
+    """Whether the log's checkpoints are given up: by a submission that wants none and is new.
+
+    Its later drivers go on from what it has completed itself.
+    """
+    return wish.fresh and not _is_served_last(entries, wish.deployment)
+
+
+def _is_served_last(entries: tuple[tuple[int, Entry], ...], deployment: str) -> bool:
+    """Whether the log's last driver served this very submission."""
+    served = [entry.deployment for _, entry in entries if isinstance(entry, EpochTaken)]
+    return served[-1:] == [deployment]
 
 
 def _start_fresh(wish: Wish) -> Resolution:
@@ -170,8 +187,7 @@ def _closed(facts: Facts) -> bool:
 
 def closed_as(entries: tuple[tuple[int, Entry], ...], deployment: str) -> JobStatus | None:
     """How this very submission ended, if it did: a driver that wakes after that has no work."""
-    served = [e.deployment for _, e in entries if isinstance(e, EpochTaken)]
-    if not entries or served[-1:] != [deployment]:
+    if not _is_served_last(entries, deployment):
         return None
     last = entries[-1][1]
     return last.status if isinstance(last, JobClosed) else None

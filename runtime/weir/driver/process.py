@@ -20,6 +20,7 @@ from weir.core.health import Health
 from weir.core.ids import OperatorId, RequestId
 from weir.core.job import Action, Event
 from weir.core.lifecycle import JobStatus
+from weir.core.policy import Policy
 from weir.core.snapshots import CheckpointKind
 from weir.dataflow.physical import JobGraph, SinkHead, SourceHead
 from weir.driver.committing import Committing
@@ -69,6 +70,12 @@ class Submission:
     patience: Patience = field(default_factory=Patience)
     trace_directory: Path | None = None
     """Where the driver's life is written down, if it shall be."""
+    attempt: int | None = None
+    """Of the driver, as an operator counts; none if no operator owns the job."""
+
+    @property
+    def policy(self) -> Policy:
+        return policy_of(self.config, managed=self.attempt is not None)
 
 
 class Driver:
@@ -100,6 +107,12 @@ class Driver:
     def address(self) -> Address:
         """Where slots register."""
         return self.slots.address
+
+    @property
+    def why(self) -> str:
+        """Why the job failed or restarted last: what was decided, and what the subtask said."""
+        decided, said = self.statistics.last_failure, self.slots.last_words
+        return f"{decided} ({said})" if said else decided
 
     def tell(self, event: Event) -> None:
         """From any thread; what comes before the epoch is ours waits for it."""
@@ -178,7 +191,7 @@ class Driver:
             and begun.resolution.without_in_flight
         )
         beginning = Beginning(
-            policy_of(submission.config),
+            submission.policy,
             topology,
             strategy_of(submission.config.restart),
             reign,

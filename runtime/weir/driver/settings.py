@@ -18,6 +18,7 @@ from weir.core.restarts import (
     NoRestart,
     Strategy,
 )
+from weir.driver.assignment import Assignment
 
 T = TypeVar("T")
 
@@ -72,15 +73,17 @@ def _set(value: T | None) -> T:
     return value
 
 
-def wish_of(config: JobConfig, deployment: str) -> Wish:
+def wish_of(config: JobConfig, assignment: Assignment) -> Wish:
     given = config.recovery
     without = given.without_in_flight_of
     return Wish(
-        deployment=deployment,
+        deployment=assignment.deployment,
         path=_manifest_at(given.path or ""),
         claims=given.claim_mode is ClaimMode.CLAIM,
         allow_non_restored=given.allow_non_restored_state,
         without_in_flight_of=NO_CHECKPOINT if without is None else CheckpointId(without),
+        at_least=assignment.lowest_checkpoint,
+        fresh=assignment.is_fresh,
     )
 
 

@@ -42,24 +42,29 @@ class Begun:
 
 
 def inherited_max_parallelism(
-    store: ObjectStore, directory: str, path: str
+    store: ObjectStore, directory: str, wish: recovery.Wish
 ) -> dict[OperatorId, int]:
     """What operators of a job that sets no max parallelism inherit from what it goes on from.
 
     If there is nothing to read yet, or it cannot be read, the restore will say so.
     """
-    line = recovery.candidates(JobLog(store, directory).read() or ())
-    wanted = path or (line[-1].path if line else "")
+    entries = JobLog(store, directory).read() or ()
+    if recovery.begins_without_state(entries, wish):
+        return {}
+    line = recovery.candidates(entries)
+    wanted = wish.path or (line[-1].path if line else "")
     manifest = manifests.read(store, wanted) if wanted else None
     if not isinstance(manifest, Manifest):
         return {}
     return {width.operator: width.max_parallelism for width in manifest.widths}
 
 
-def is_new(store: ObjectStore, directory: str) -> bool:
-    """Whether the job has nothing of its own to go on from."""
+def is_new(store: ObjectStore, directory: str, wish: recovery.Wish) -> bool:
+    """Whether the job has nothing of its own to go on from, or shall not go on from it."""
     entries = JobLog(store, directory).read()
-    return entries is not None and not recovery.candidates(entries)
+    return entries is not None and (
+        not recovery.candidates(entries) or recovery.begins_without_state(entries, wish)
+    )
 
 
 def _accept(manifest: Manifest) -> None:

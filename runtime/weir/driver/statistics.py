@@ -79,6 +79,8 @@ class Statistics:
         self.restored: Manifest | None = None
         self.restored_at = Millis(0)
         self.last_failure = ""
+        self.newest: CheckpointRecord | None = None
+        """The newest completed one that the job can go on from, however long ago."""
 
     def witness(self, event: Event, job: Job, said: tuple[Action, ...]) -> None:
         with self._lock:
@@ -148,6 +150,8 @@ class Statistics:
             record.fate, record.ended_at = Fate.COMPLETED, self._now
             record.duration_ms = report.duration_ms
             record.location, record.bytes = report.manifest.location, report.manifest.bytes
+            if record.kind.commits:
+                self.newest = _copy(record)
 
     def _aborted(self, report: actions.ReportAborted) -> None:
         if not report.checkpoint:

@@ -12,11 +12,14 @@ from uuid import uuid4
 
 from weir.api.checkpointing import Retention
 from weir.api.config import JobConfig
+from weir.api.report import MOST_REQUESTS, JobReport
 from weir.core.coordinator.actions import Denied, Granted
 from weir.core.ids import OperatorId, RequestId, SlotId, SubtaskId
 from weir.core.lifecycle import JobStatus
+from weir.core.policy import Policy
 from weir.core.snapshots import CheckpointKind
 from weir.dataflow.physical import JobGraph
+from weir.driver.reporting import report_of
 from weir.driver.statistics import CheckpointRecord, Fate, Statistics, SubtaskRecord
 from weir.errors import JobRejected
 from weir.rest import checkpoints as shown
@@ -50,6 +53,10 @@ class Described(Protocol):
     def config(self) -> JobConfig: ...
     @property
     def directory(self) -> str: ...
+    @property
+    def attempt(self) -> int | None: ...
+    @property
+    def policy(self) -> Policy: ...
 
 
 class KnownSlots(Protocol):
@@ -67,6 +74,8 @@ class RunningDriver(Protocol):
     def statistics(self) -> Statistics: ...
     @property
     def slots(self) -> KnownSlots: ...
+    @property
+    def why(self) -> str: ...
 
     def ask(self, kind: CheckpointKind, location: str = "", key: str = "") -> RequestId: ...
 
@@ -204,6 +213,12 @@ class DriverView:
             failure_timestamp=record.ended_at if failed else None,
             failure_message=record.reason if failed else None,
         )
+
+    def report(self) -> JobReport:
+        with self._lock:
+            newest = list(self._ordered)[-MOST_REQUESTS:]
+        requests = [state for state in map(self.request, newest) if state is not None]
+        return report_of(self._submission, self._driver, requests)
 
     # -- orders
 

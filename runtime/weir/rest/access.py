@@ -1,4 +1,4 @@
-"""Who may change a job: whoever bears its token.
+"""Who may change a job, or hear all about it: whoever bears its token.
 
 The token is compared in constant time and goes nowhere from here (spec X1, X4).
 """
@@ -37,8 +37,12 @@ def bears_token(
     what = "the bearer token is not this job's" if given else "the request has no bearer token"
     refusal = refuse(
         HTTPStatus.UNAUTHORIZED,
-        f"{what}, and only its bearer may change the job",
+        f"{what}, and only its bearer may ask for this",
         "send the header Authorization: Bearer with the token that the driver was started with",
     )
     refusal.headers = {"WWW-Authenticate": "Bearer"}
     raise refusal
+
+
+ONLY_BEARER = [Depends(bears_token)]
+"""What a path depends on that is not for everybody."""

@@ -6,7 +6,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 from starlette.requests import Request
 
 import weir
-from weir.rest import ordering, pages
+from weir.rest import ordering, pages, reporting
 from weir.rest.access import Guard
 from weir.rest.metrics import registry_of
 from weir.rest.problems import speak_in_problems
@@ -46,6 +46,7 @@ def create_app(view: JobView, token: str) -> FastAPI:
     app.state.is_closing = False
     speak_in_problems(app)
     app.include_router(pages.router, prefix=VERSION)
+    app.include_router(reporting.router, prefix=VERSION)
     app.include_router(ordering.router, prefix=VERSION)
     app.include_router(probes)
     return app

@@ -23,6 +23,8 @@ class Endpoint(BaseModel):
     url: str
     token: str = Field(repr=False)
     pid: int = Field(gt=0)
+    authority: str = ""
+    """File of the certificate that vouches for the job's own, where the URL is an https one."""
 
 
 def directory() -> Path:

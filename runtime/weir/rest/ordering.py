@@ -14,7 +14,7 @@ from fastapi import Body as Sent
 from pydantic import ConfigDict, Field
 
 from weir.api.storage_url import DurableUrl
-from weir.rest.access import bears_token
+from weir.rest.access import ONLY_BEARER
 from weir.rest.body import Body, Problem
 from weir.rest.orders import (
     Cancel,
@@ -107,7 +107,6 @@ def _is_open(state: RequestState | None) -> bool:
 
 Taken = Annotated[Clerk, Depends(Clerk)]
 ACCEPTED = HTTPStatus.ACCEPTED
-ONLY_BEARER = [Depends(bears_token)]
 
 
 @router.post("/checkpoints", status_code=ACCEPTED, dependencies=ONLY_BEARER, responses=REFUSED)

@@ -1,15 +1,21 @@
-"""Serves the API on a thread of its own, beside the driver's loop."""
+"""Serves the API on a thread of its own, beside the driver's loop.
+
+With the job's certificate it speaks HTTPS, as everything else of the job is encrypted then
+(spec X1); the token says who may ask for what.
+"""
 
 import errno
 import logging
 import socket
 import threading
+from dataclasses import dataclass
 
 import uvicorn
 
 from weir.errors import JobRejected
 from weir.rest.app import create_app
 from weir.rest.view import JobView
+from weir.wire.links import Tls
 
 log = logging.getLogger("weir.rest")
 
@@ -20,12 +26,25 @@ LOCAL = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, never bo
 """How one reaches, from here, a server that listens everywhere."""
 
 
-class RestServer:
-    """One job's API. Port 0 takes any that is free; ``url`` tells which."""
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an API listens, and with which certificate. Port 0 takes any that is free."""
 
-    def __init__(self, view: JobView, token: str, host: str = "127.0.0.1", port: int = 0) -> None:
+    host: str = "127.0.0.1"
+    port: int = 0
+    tls: Tls | None = None
+
+
+HERE = Place()
+
+
+class RestServer:
+    """One job's API; ``url`` tells where it listens."""
+
+    def __init__(self, view: JobView, token: str, place: Place = HERE) -> None:
         self._app = create_app(view, token)
-        self._socket = _listening(host, port)
+        self._scheme = "http" if place.tls is None else "https"
+        self._socket = _listening(place.host, place.port)
         bound: tuple[str, int] = self._socket.getsockname()[:2]
         self.host, self.port = bound
         config = uvicorn.Config(
@@ -39,6 +58,8 @@ class RestServer:
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=FAREWELL_SECONDS,
+            ssl_certfile=None if place.tls is None else place.tls.certificate,
+            ssl_keyfile=None if place.tls is None else place.tls.key,
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(
@@ -49,7 +70,7 @@ class RestServer:
     def url(self) -> str:
         """As a client on this machine writes it."""
         host = LOCAL.get(self.host, self.host)
-        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
+        return f"{self._scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     def start(self) -> None:
         """Connections are taken from now on, whether or not the thread is up yet."""

@@ -6,6 +6,7 @@ looked up later by the request's id.
 
 from typing import Protocol
 
+from weir.api.report import JobReport
 from weir.rest.checkpoints import (
     CheckpointDetails,
     CheckpointingSettings,
@@ -30,6 +31,8 @@ class JobPages(Protocol):
     def checkpoint(self, checkpoint: int) -> CheckpointDetails | None: ...
 
     def task(self, checkpoint: int, operator: str) -> TaskDetails | None: ...
+
+    def report(self) -> JobReport: ...
 
 
 class JobOrders(Protocol):

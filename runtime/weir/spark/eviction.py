@@ -2,7 +2,8 @@
 
 SIGTERM is a fault, not a cancellation: somebody else needs the machine, and the job will go on
 elsewhere (spec C12). With time to spare a checkpoint is taken first, so that nothing has to be
-repeated; without it the job goes on from the one before (spec R8).
+repeated; without it the job goes on from the one before (spec R8). How far it came is left behind
+for whoever starts it again.
 """
 
 import logging
@@ -10,10 +11,13 @@ import os
 import signal
 import threading
 from concurrent.futures import TimeoutError as TooLate
+from pathlib import Path
 from types import FrameType
 
 from weir.core.snapshots import CheckpointKind
-from weir.driver.process import Driver
+from weir.driver.assignment import termination_log
+from weir.driver.reporting import leave_behind
+from weir.spark.job import StreamingJob
 
 log = logging.getLogger("weir.spark")
 
@@ -23,25 +27,34 @@ GRACE_SECONDS = 20.0
 TERMINATED = 128 + signal.SIGTERM
 
 
-def save_before_eviction(driver: Driver) -> None:
+def save_before_eviction(job: StreamingJob) -> None:
     """Only the main thread may say what a signal does; a job started elsewhere just ends."""
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, lambda number, frame: _evicted(driver, number, frame))
+        place = termination_log(os.environ)
+        signal.signal(signal.SIGTERM, lambda number, frame: _evicted(job, place, number, frame))
 
 
-def _evicted(driver: Driver, number: int, frame: FrameType | None) -> None:
+def _evicted(job: StreamingJob, place: Path | None, number: int, frame: FrameType | None) -> None:
     """A handler must be short, and the main thread may be waiting for the job."""
     del number, frame
-    threading.Thread(target=_save_and_go, args=(driver,), name="weir-eviction").start()
+    threading.Thread(target=_save_and_go, args=(job, place), name="weir-eviction").start()
 
 
-def _save_and_go(driver: Driver) -> None:
+def _save_and_go(job: StreamingJob, place: Path | None) -> None:
     log.warning("This driver is told to go; taking a checkpoint first.")
+    driver = job.driver
     try:
         saved = driver.outcome_of(driver.ask(CheckpointKind.CHECKPOINT))
         assert saved is not None, "what was just asked is known"
         log.warning("Before it goes: %s.", saved.result(GRACE_SECONDS))
     except TooLate:
         log.warning("There was no time for a checkpoint; the job goes on from the one before.")
+    finally:
+        _go(job, place)
+
+
+def _go(job: StreamingJob, place: Path | None) -> None:
+    try:
+        leave_behind(job.report(), place)
     finally:
         os._exit(TERMINATED)

@@ -8,12 +8,13 @@ import logging
 import threading
 from dataclasses import dataclass
 
+from weir.api.report import JobPhase, JobReport
 from weir.core.coordinator.actions import Denied
 from weir.core.lifecycle import JobStatus
 from weir.core.recovery import Wish
 from weir.core.snapshots import CheckpointKind
 from weir.driver.process import Driver, Ending
-from weir.errors import WeirError
+from weir.errors import JobRejected, WeirError
 from weir.slot.process import SlotSetting
 from weir.spark.reach import Reach
 from weir.spark.slots import SparkSlots
@@ -71,11 +72,34 @@ class StreamingJob:
         """Of the job's API."""
         return self._reach.url
 
+    # -- for whoever runs the script
+
+    @property
+    def is_active(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def wait(self) -> None:
+        """Until the end, however the job ends."""
+        assert self._thread is not None, "a job that was never started has no end"
+        self._thread.join()
+
+    def report(self) -> JobReport:
+        """What the job's API says or, when its driver has ended, how; a fenced job runs on."""
+        is_fenced = self._ending is not None and self._ending.fenced
+        phase = JobPhase.RUNNING if is_fenced else JobPhase[self.status.name]
+        told = self._reach.view.report().model_copy(update={"phase": phase})
+        problem = self.exception()
+        if isinstance(problem, JobRejected):
+            return told.as_over(str(problem), is_rejected=True)
+        if problem is not None:
+            return told.as_over(str(problem))
+        return told
+
     # -- as in PySpark
 
     @property
     def isActive(self) -> bool:  # noqa: N802
-        return self._thread is not None and self._thread.is_alive()
+        return self.is_active
 
     @property
     def status(self) -> JobStatus:
@@ -90,13 +114,8 @@ class StreamingJob:
         if self._ending.fenced:
             return JobFailed(f"job {self.name}: another driver has taken it over")
         if self._ending.status is JobStatus.FAILED:
-            return JobFailed(f"job {self.name} failed: {self._why()}")
+            return JobFailed(f"job {self.name} failed: {self.driver.why}")
         return None
-
-    def _why(self) -> str:
-        """What was decided, and what the subtask that failed last said itself."""
-        decided, said = self.driver.statistics.last_failure, self.driver.slots.last_words
-        return f"{decided} ({said})" if said else decided
 
     def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802
         """Wait for the end; whether it has come. A job that failed raises why."""

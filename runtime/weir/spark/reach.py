@@ -5,17 +5,24 @@ import secrets
 
 from weir.rest import endpoints
 from weir.rest.endpoints import Endpoint
-from weir.rest.server import RestServer
+from weir.rest.server import Place, RestServer
 from weir.rest.view import JobView
 
 
 class Reach:
     """The API of one job, from its start to its end."""
 
-    def __init__(self, job: str, view: JobView, host: str, port: int) -> None:
+    def __init__(self, job: str, view: JobView, place: Place) -> None:
         token = os.environ.get("WEIR_TOKEN") or secrets.token_urlsafe(32)
-        self._server = RestServer(view, token, host, port)
-        self._endpoint = Endpoint(job=job, url=self._server.url, token=token, pid=os.getpid())
+        self.view = view
+        self._server = RestServer(view, token, place)
+        self._endpoint = Endpoint(
+            job=job,
+            url=self._server.url,
+            token=token,
+            pid=os.getpid(),
+            authority="" if place.tls is None else str(place.tls.authority),
+        )
 
     @property
     def url(self) -> str:

@@ -4,7 +4,8 @@
     session.readStream.format("generator").load().writeStream.format("console").start()
 
 Settings that begin with ``weir.`` are the job's (``weir.checkpointing.interval``); all others go to
-Spark. This module puts the parts together and decides nothing.
+Spark. Under an operator the job's name and settings are the operator's, and those of the script are
+for running it elsewhere. This module puts the parts together and decides nothing.
 """
 
 import logging
@@ -32,10 +33,11 @@ from weir.dataflow.logical import Read, WrittenStream
 from weir.dataflow.reader import StreamReader
 from weir.dataflow.stream import Stream
 from weir.dataflow.writer import Session
+from weir.driver.assignment import Assignment, assignment_of
 from weir.spark.data_sources import registered, with_data_sources
 from weir.spark.dataframe import DataFrameSource
 from weir.spark.job import StreamingJob
-from weir.spark.settings import from_environment, nested, spark_settings
+from weir.spark.settings import job_settings, spark_settings
 from weir.spark.state_reader import register as register_state_reader
 from weir.spark.submitting import Wanted, submit
 
@@ -67,9 +69,10 @@ class Builder:
         """Judge the job's settings, then start Spark or take the one that runs."""
         ours = {k.removeprefix(PREFIX): v for k, v in self.settings.items() if k.startswith(PREFIX)}
         theirs = {k: v for k, v in self.settings.items() if not k.startswith(PREFIX)}
-        config = load_config(nested({**ours, **from_environment(os.environ)}))
-        spark = _spark(self.name, config, theirs)
-        return WeirSession(self.name, config, spark)
+        config = load_config(job_settings(ours, os.environ))
+        assignment = assignment_of(os.environ)
+        name = assignment.job or self.name
+        return WeirSession(name, config, _spark(name, config, theirs), assignment)
 
 
 def _spark(name: str, config: JobConfig, given: Mapping[str, str]) -> SparkSession:
@@ -98,10 +101,13 @@ class WeirSession:
 
     builder = Builder()
 
-    def __init__(self, name: str, config: JobConfig, spark: SparkSession) -> None:
+    def __init__(
+        self, name: str, config: JobConfig, spark: SparkSession, assignment: Assignment
+    ) -> None:
         self.name = name
         self.config = config
         self.spark = spark
+        self._assignment = assignment
         self._session = Session(self._formats(), self._submit)
         register_state_reader(spark)
 
@@ -133,10 +139,16 @@ class WeirSession:
         self.spark.stop()
 
     def _submit(self, written: WrittenStream) -> StreamingJob:
-        name = written.query_name or self.name
-        storage = (written.checkpoint_location or self._storage).rstrip("/")
+        name, storage = written.query_name or self.name, self._storage
+        if self._assignment.job:
+            name = self._assignment.job
+            if written.query_name or written.checkpoint_location:
+                log.warning("The script's queryName and checkpointLocation are not used: %s", name)
+        elif written.checkpoint_location:
+            storage = written.checkpoint_location
+        storage = storage.rstrip("/")
         wanted = Wanted(name, storage, _kept(written, f"{storage}/{name}"))
-        return submit(self.spark.sparkContext, self.config, wanted)
+        return submit(self.spark.sparkContext, self.config, wanted, self._assignment)
 
 
 def _kept(written: WrittenStream, directory: str) -> WrittenStream:

@@ -1,11 +1,19 @@
-"""The settings of Spark that slots depend on, and how ours are written in Spark's flat form."""
+"""The settings of Spark that slots depend on, and where those of a job come from.
 
+A script writes a job's settings in Spark's flat form, for the place where it was made. An operator
+writes them into a file, which then stands for all of them; a command line overrides single ones.
+"""
+
+import json
+import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from weir.errors import JobRejected
 from weir.storage.objects import as_url
+
+log = logging.getLogger("weir.spark")
 
 OWN_CORES = 2
 """Cores beside the slots for Spark's own jobs: slots hold theirs for good."""
@@ -34,6 +42,9 @@ FROM_ENVIRONMENT = {
     "WEIR_ALLOW_NON_RESTORED_STATE": "recovery.allowNonRestoredState",
 }
 
+CONFIG = "WEIR_CONFIG"
+"""Names a file with the job's whole configuration as JSON, in place of what the script sets."""
+
 MASTER = "WEIR_MASTER"
 """Where Spark finds machines, as in k8s://https://kubernetes.default.svc; if it is not set, it is
 this one."""
@@ -52,6 +63,45 @@ def spark_settings(slots: int, source: Path, given: Mapping[str, str]) -> dict[s
         **{f"spark.executorEnv.{variable}": "1" for variable in ONE_THREAD},
     }
     return {**settings, **given}
+
+
+def job_settings(script: Mapping[str, str], variables: Mapping[str, str]) -> dict[str, object]:
+    """The settings of a job as a tree: of a file if one is named, else of the script."""
+    wished = from_environment(variables)
+    place = variables.get(CONFIG)
+    if not place:
+        return nested({**script, **wished})
+    if script:
+        names = ", ".join(f"weir.{name}" for name in sorted(script))
+        log.warning("%s has the job's settings, so the script's are not used: %s", place, names)
+    return _over(_read(Path(place)), nested(wished))
+
+
+def _read(place: Path) -> dict[str, object]:
+    try:
+        settings = json.loads(place.read_bytes())
+    except (OSError, ValueError) as problem:
+        raise JobRejected(
+            f"{CONFIG}: the job's settings cannot be read from {place}: {problem}."
+            f" Remedy: let {CONFIG} name a file with a JSON object in it."
+        ) from problem
+    if not isinstance(settings, dict):
+        raise JobRejected(
+            f"{CONFIG}: {place} holds no JSON object. Remedy: write the job's settings as one."
+        )
+    return settings
+
+
+def _over(tree: Mapping[str, object], other: Mapping[str, object]) -> dict[str, object]:
+    """The first with every setting of the other, group by group."""
+    merged = dict(tree)
+    for name, value in other.items():
+        below = tree.get(name)
+        if isinstance(below, dict) and isinstance(value, dict):
+            merged[name] = _over(below, value)
+        else:
+            merged[name] = value
+    return merged
 
 
 def from_environment(variables: Mapping[str, str]) -> dict[str, str]:

@@ -20,10 +20,14 @@ from weir.dataflow.graph import GraphDefaults, build
 from weir.dataflow.logical import WrittenStream
 from weir.dataflow.physical import JobGraph
 from weir.dataflow.travel import check_travels
+from weir.driver.assignment import Assignment
 from weir.driver.process import Driver, Submission
-from weir.driver.settings import policy_of, wish_of
+from weir.driver.settings import wish_of
+from weir.driver.started import STARTED
 from weir.driver.starting import inherited_max_parallelism, is_new
 from weir.driver.view import DriverView
+from weir.errors import JobRejected
+from weir.rest.server import Place
 from weir.slot.keeping import Keeping
 from weir.slot.launching import Manners
 from weir.slot.process import SlotSetting
@@ -39,9 +43,6 @@ from weir.wire.links import Address, Tls
 TRACE = "WEIR_TRACE"
 """Names a directory in which drivers write down what they hear and decide."""
 
-DEPLOYMENT = "WEIR_DEPLOYMENT"
-"""Names the submission, for a driver that is started again on its behalf."""
-
 LOCAL_DIRECTORY = "WEIR_LOCAL_DIR"
 """Where executors keep local copies of state; below the temporary directory if it is not set."""
 
@@ -51,6 +52,8 @@ if it is not set, all are on this machine."""
 
 PORT = "WEIR_PORT"
 """Where the job's API listens; any free port if it is not set."""
+
+HIGHEST_PORT = 65_535
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +69,17 @@ class Wanted:
         return f"{self.storage}/{self.name}"
 
 
-def submit(spark: SparkContext, config: JobConfig, wanted: Wanted) -> StreamingJob:
-    wish = wish_of(config, os.environ.get(DEPLOYMENT, uuid4().hex))
+def submit(
+    spark: SparkContext, config: JobConfig, wanted: Wanted, assignment: Assignment
+) -> StreamingJob:
+    if assignment.job:
+        STARTED.refuse_another(assignment.job)
+    wish = wish_of(config, assignment)
     store = StoreByScheme()
-    host = os.environ.get(HOST, "127.0.0.1")
     graph, given = taken_off(_graph(config, wanted, store, wish))
-    if given and not wish.path and is_new(store, wanted.directory):
-        wish = replace(wish, path=savepoint_of(given, wanted.directory, store), claims=True)
+    if given and not wish.path and is_new(store, wanted.directory, wish):
+        place = savepoint_of(given, wanted.directory, store)
+        wish = replace(wish, path=place, claims=True, fresh=False)
     submission = Submission(
         name=wanted.name,
         deployment=wish.deployment,
@@ -81,21 +88,31 @@ def submit(spark: SparkContext, config: JobConfig, wanted: Wanted) -> StreamingJ
         directory=wanted.directory,
         secret=secrets.token_bytes(32),
         tls=_tls(config),
-        bind_host=host,
+        bind_host=os.environ.get(HOST, "127.0.0.1"),
+        attempt=assignment.attempt,
         trace_directory=Path(os.environ[TRACE]) if TRACE in os.environ else None,
     )
     slots = SparkSlots(spark, f"weir-{wanted.name}-{uuid4().hex[:8]}")
     driver = Driver(submission, store, slots)
-    reach = Reach(wanted.name, DriverView(submission, driver), host, int(os.environ.get(PORT, "0")))
+    reach = Reach(wanted.name, DriverView(submission, driver), _place(submission))
     job = StreamingJob(wanted.name, driver, slots, reach)
     setting = _setting(submission, driver.address, wanted.storage)
-    save_before_eviction(driver)
+    save_before_eviction(job)
     job.start(wish, Crew(setting, graph.topology.slots_needed + config.standby_slots))
+    STARTED.add(job)
     return job
 
 
+def _place(submission: Submission) -> Place:
+    """Where the job's API listens."""
+    port = os.environ.get(PORT) or "0"
+    if not (port.isascii() and port.isdecimal() and int(port) <= HIGHEST_PORT):
+        raise JobRejected(f"{PORT} = {port[:40]} is no port. Remedy: use a number up to 65535.")
+    return Place(submission.bind_host, int(port), submission.tls)
+
+
 def _graph(config: JobConfig, wanted: Wanted, store: ObjectStore, wish: Wish) -> JobGraph:
-    inherited = inherited_max_parallelism(store, wanted.directory, wish.path)
+    inherited = inherited_max_parallelism(store, wanted.directory, wish)
     defaults = GraphDefaults(config.parallelism, config.max_parallelism, inherited)
     graph = build((wanted.written,), defaults)
     check_travels(graph, cloudpickle.dumps)
@@ -103,7 +120,7 @@ def _graph(config: JobConfig, wanted: Wanted, store: ObjectStore, wish: Wish) ->
 
 
 def _setting(submission: Submission, driver: Address, storage: str) -> SlotSetting:
-    policy = policy_of(submission.config)
+    policy = submission.policy
     checkpointing = submission.config.checkpointing
     return SlotSetting(
         driver=driver,

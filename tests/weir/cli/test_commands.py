@@ -6,11 +6,13 @@ import pytest
 from typer.testing import CliRunner
 
 from shown_job import TOKEN, ShownJob, a_checkpoint, completed, failed, served
+from throwaway_certificates import a_certificate
 from weir.cli.__main__ import app
 from weir.rest import endpoints
 from weir.rest.checkpoints import CheckpointStatus
 from weir.rest.endpoints import Endpoint
 from weir.rest.orders import Cancel, Stop, TakeSavepoint
+from weir.rest.server import Place
 
 AT_WORK = {
     "status": CheckpointStatus.IN_PROGRESS,
@@ -28,8 +30,9 @@ def _terminal(tmp_path, monkeypatch):
     monkeypatch.delenv("WEIR_TOKEN", raising=False)
 
 
-def register(name, url):
-    endpoints.write(Endpoint(job=name, url=url, token=TOKEN, pid=os.getpid()))
+def register(name, url, authority=""):
+    pid = os.getpid()
+    endpoints.write(Endpoint(job=name, url=url, token=TOKEN, pid=pid, authority=authority))
 
 
 @pytest.fixture
@@ -50,6 +53,17 @@ def test_a_savepoint_of_the_only_job_needs_no_name(job):
 
     assert (result.exit_code, result.stdout) == (0, "s3://b/savepoint-8\n")
     assert job.orders == [TakeSavepoint()]
+
+
+def test_a_job_that_speaks_https_is_reached_by_its_own_authority(tmp_path):
+    """X1 U2: its file says which; without that it is not believed."""
+    tls = a_certificate(tmp_path, "job")
+    job = ShownJob(outcome=completed("s3://b/savepoint-8"))
+    with served(job, Place(tls=tls)) as server:
+        register(job.name, server.url, str(tls.authority))
+        assert weir("savepoint").stdout == "s3://b/savepoint-8\n"
+        register(job.name, server.url)
+        assert "CERTIFICATE_VERIFY_FAILED" in weir("savepoint").stderr
 
 
 def test_a_savepoint_may_go_to_a_path_of_this_machine(job, tmp_path, monkeypatch):

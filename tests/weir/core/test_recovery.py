@@ -156,6 +156,37 @@ def test_a_job_that_ended_and_kept_its_checkpoints_offers_them():
     assert resolved(facts, Wish(NEW)).manifest == a_manifest(3)
 
 
+# Without state
+
+
+def test_a_submission_that_wants_no_state_is_given_none():
+    """K4: stateless is asked for, never fallen back to."""
+    assert resolved(read(epoch(), logged(3)), Wish(NEW, fresh=True)) == StartFresh()
+
+
+def test_a_fresh_start_is_not_kept_by_a_damaged_checkpoint():
+    """K4: nobody reads what is given up."""
+    facts = read(epoch(), logged(3), damaged=[path(3)])
+
+    assert resolved(facts, Wish(NEW, fresh=True)) == StartFresh()
+
+
+def test_a_restarted_driver_of_a_fresh_start_goes_on_from_its_own_checkpoint():
+    """K4 R1: fresh says where the submission began, not where it is."""
+    facts = read(epoch(), logged(3), epoch(NEW, goes_on=False), logged(20))
+
+    resolution = resolved(facts, Wish(NEW, fresh=True))
+
+    assert (resolution.manifest, resolution.owned) == (a_manifest(20), ((3, a_manifest(20)),))
+
+
+def test_a_driver_that_died_before_its_first_checkpoint_after_a_fresh_start_starts_fresh_again():
+    """K4: what lies before its line is as far away as it was."""
+    facts = read(epoch(), logged(3), epoch(NEW, goes_on=False))
+
+    assert resolved(facts, Wish(NEW, fresh=True)) == StartFresh()
+
+
 # By path
 
 

@@ -99,6 +99,14 @@ def test_the_entry_records_where_the_driver_begins():
     assert (entry.goes_on, entry.restoring, entry.claims) == (False, "m", True)
 
 
+def test_a_fresh_start_behind_other_checkpoints_begins_a_new_line():
+    """K4 C19: nothing is restored, and no id of the line before is used again."""
+    made = claimed(logged(3), wish=Wish("submission-2", fresh=True))
+
+    assert (made.entry.goes_on, made.entry.restoring) == (False, "")
+    assert made.next_id == 33
+
+
 @pytest.mark.parametrize("resolution", [restoring(3), ReplayCommit(a_manifest(4, STOP), "m", ())])
 def test_a_driver_that_goes_on_says_so(resolution):
     """C15: the line of checkpoints is not broken by it."""

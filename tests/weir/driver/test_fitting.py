@@ -202,4 +202,4 @@ def test_a_refused_job_has_taken_no_epoch():
         starting.take_over(graph.topology)
 
     assert journal.read() == ()
-    assert is_new(store, "memory://jobs/j")
+    assert is_new(store, "memory://jobs/j", Wish("third submission"))

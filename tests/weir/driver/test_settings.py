@@ -6,13 +6,16 @@ from weir.api.checkpointing import CheckpointingConfig
 from weir.api.config import load_config
 from weir.api.recovery import RecoveryConfig
 from weir.api.restart import RestartConfig
-from weir.core.ids import NO_CHECKPOINT
+from weir.core.ids import NO_CHECKPOINT, CheckpointId
 from weir.core.policy import Mode, Policy, Retention
 from weir.core.recovery import Wish
 from weir.core.restarts import ExponentialDelay, FailureRate, FixedDelay, NoRestart
+from weir.driver.assignment import Assignment
+from weir.driver.process import Submission
 from weir.driver.settings import policy_of, strategy_of, wish_of
 
 STORAGE = "file:///checkpoints"
+MINE = Assignment("d")
 
 POLICY = [
     ({"interval": "5 s"}, {"interval_ms": 5_000}),
@@ -72,6 +75,15 @@ def test_under_the_operator_the_job_is_managed():
     assert policy_of(checkpointing(), managed=True) == Policy(managed=True)
 
 
+@pytest.mark.parametrize(("attempt", "managed"), [(None, False), (0, True), (3, True)])
+def test_a_driver_whose_attempts_are_counted_is_the_operators(attempt, managed):
+    """C12 K2: the number that the operator gives it says so."""
+    config = checkpointing()
+    submitted = Submission("orders", "d", None, config, "file:///j", b"", attempt=attempt)
+
+    assert submitted.policy == Policy(managed=managed)
+
+
 STRATEGIES = [
     ({}, ExponentialDelay()),
     ({"type": "none"}, NoRestart()),
@@ -128,7 +140,7 @@ WISHES = [
 @pytest.mark.parametrize(("given", "expected"), WISHES, ids=str)
 def test_what_a_job_starts_from_is_what_the_user_named(given, expected):
     """C13, C15, C16."""
-    assert wish_of(configured(recovery=given), "d") == expected
+    assert wish_of(configured(recovery=given), MINE) == expected
 
 
 def test_no_setting_of_recovery_is_forgotten():
@@ -139,9 +151,17 @@ def test_no_setting_of_recovery_is_forgotten():
 @pytest.mark.parametrize("path", ["file:///sp/a", "file:///sp/a/", "file:///sp/a/_metadata"])
 def test_a_savepoint_is_named_by_its_directory_or_by_its_manifest(path):
     """C13."""
-    assert wish_of(configured(recovery={"path": path}), "d").path == "file:///sp/a/_metadata"
+    assert wish_of(configured(recovery={"path": path}), MINE).path == "file:///sp/a/_metadata"
 
 
 def test_without_a_number_nothing_in_flight_is_dropped():
     """C15."""
-    assert wish_of(configured(), "d").without_in_flight_of == NO_CHECKPOINT
+    assert wish_of(configured(), MINE).without_in_flight_of == NO_CHECKPOINT
+
+
+def test_what_the_driver_was_told_to_start_from_is_part_of_the_wish():
+    """K4: the lowest acceptable checkpoint, or no state at all."""
+    lowest = Assignment("d", lowest_checkpoint=CheckpointId(7))
+
+    assert wish_of(configured(), lowest) == Wish("d", at_least=7)
+    assert wish_of(configured(), Assignment("d", is_fresh=True)) == Wish("d", fresh=True)

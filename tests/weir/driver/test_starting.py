@@ -11,7 +11,13 @@ from weir.core.lifecycle import JobStatus
 from weir.core.recovery import ReplayCommit, RestoreFrom, StartFresh, Wish
 from weir.core.snapshots import CheckpointKind
 from weir.core.topology import Topology
-from weir.driver.starting import AlreadyOver, Begun, Starting, inherited_max_parallelism
+from weir.driver.starting import (
+    AlreadyOver,
+    Begun,
+    Starting,
+    inherited_max_parallelism,
+    is_new,
+)
 from weir.errors import JobRejected
 from weir.storage import manifests
 from weir.storage.contract import InDoubt, NotStored
@@ -107,6 +113,20 @@ def test_everything_is_read_again_when_another_was_faster(job):
     assert begun.reign.index == 2
 
 
+def test_a_submission_that_wants_no_state_begins_a_line_of_its_own(job):
+    """K4 C19: ids go on, the checkpoints before stay, and its next driver goes on from its own."""
+    job.reigned()
+    old = job.completed(1, 4)
+    wish = Wish("second submission", fresh=True)
+    begun = job.start(wish)
+    own = job.completed(3, 41)
+
+    assert (begun.resolution, begun.reign.owned) == (StartFresh(), ())
+    assert begun.reign.next_id == 40
+    assert manifests.read(job.store, f"{old.location}/_metadata") == old
+    assert job.start(wish).resolution.manifest == own
+
+
 @pytest.mark.parametrize("acts", [True, False], ids=["it is there", "it is not there"])
 @pytest.mark.parametrize("problem", [InDoubt("no answer"), NotStored("full")], ids=repr)
 def test_an_entry_whose_fate_is_unknown_is_created_again(job, acts, problem):
@@ -198,7 +218,7 @@ def test_a_job_that_sets_no_max_parallelism_inherits_that_of_its_newest_checkpoi
     """S11: max parallelism is fixed by the first state."""
     job.reigned()
     manifest = job.completed(1, 4)
-    inherited = inherited_max_parallelism(job.store, DIRECTORY, "")
+    inherited = inherited_max_parallelism(job.store, DIRECTORY, WISH)
     assert inherited == {width.operator: width.max_parallelism for width in manifest.widths}
 
 
@@ -207,10 +227,29 @@ def test_a_named_savepoint_says_what_is_inherited(job):
     manifest = a_manifest(7, CheckpointKind.SAVEPOINT)
     manifests.write(job.store, manifest)
     path = f"{manifest.location}/_metadata"
-    assert inherited_max_parallelism(job.store, DIRECTORY, path)["sum"] == 128
+    assert inherited_max_parallelism(job.store, DIRECTORY, Wish("d", path))["sum"] == 128
 
 
 @pytest.mark.parametrize("path", ["", "memory://nowhere/_metadata"])
 def test_a_job_without_a_past_inherits_nothing(job, path):
     """S11: if what was named is not there, the restore will say so."""
-    assert inherited_max_parallelism(job.store, DIRECTORY, path) == {}
+    assert inherited_max_parallelism(job.store, DIRECTORY, Wish("d", path)) == {}
+
+
+def test_a_start_without_state_inherits_nothing(job):
+    """S11 K4: there is no state that would fix the number of key groups."""
+    job.reigned()
+    job.completed(1, 4)
+    fresh = Wish("second submission", fresh=True)
+
+    assert inherited_max_parallelism(job.store, DIRECTORY, fresh) == {}
+
+
+def test_a_job_that_shall_begin_without_state_is_as_good_as_new_once(job):
+    """K4 D1: its initial state is used, and not again when its driver is restarted."""
+    job.reigned()
+    job.completed(1, 4)
+
+    assert not is_new(job.store, DIRECTORY, Wish("second submission"))
+    assert is_new(job.store, DIRECTORY, Wish("second submission", fresh=True))
+    assert not is_new(job.store, DIRECTORY, Wish("first submission", fresh=True))

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from weir.api.config import load_config
+from weir.api.report import JobPhase, Outcome, RequestReport
 from weir.core.attempt import CancelRequested, ReportRestart, ReportStatus, initial
 from weir.core.coordinator import actions
 from weir.core.coordinator.events import CheckpointRequested, SubtaskAcked, Timings
@@ -22,6 +23,7 @@ from weir.core.ids import (
 )
 from weir.core.job import Launch
 from weir.core.lifecycle import JobStatus, TimePassed
+from weir.core.policy import Policy
 from weir.core.reasons import Reason
 from weir.core.restarts import NoRestart
 from weir.core.snapshots import (
@@ -67,6 +69,8 @@ class Described:
     graph: JobGraph = GRAPH
     config: object = field(default_factory=lambda: load_config({}))
     directory: str = "file:///data/orders"
+    attempt: int | None = 4
+    policy: Policy = field(default_factory=Policy)
 
 
 @dataclass
@@ -89,6 +93,7 @@ class Driver:
     def __init__(self):
         self.statistics = Statistics()
         self.slots = Slots()
+        self.why = ""
         self.requests = Requests()
         self.told = []
 
@@ -291,6 +296,83 @@ def test_the_settings_are_those_that_were_submitted(driver):
         True,
         True,
     )
+
+
+# -- the report
+
+
+def test_the_report_says_how_the_job_stands_and_whose_it_is(driver, view):
+    """K7: attempt, phase, slots, restarts and why."""
+    driver.at(0, ReportStatus(JobStatus.WAITING_FOR_SLOTS, 2))
+    driver.at(1, ReportRestart(AttemptId(1), (), whole_job=True, why="a slot is lost"))
+    driver.why = "a slot is lost (sums/1: boom)"
+    report = view.report()
+
+    assert (report.attempt, report.phase) == (4, JobPhase.WAITING_FOR_SLOTS)
+    assert (report.slots_missing, report.restarts, report.why) == (2, 1, driver.why)
+    assert (report.newest, report.is_rejected) == (None, False)
+
+
+def test_the_newest_checkpoint_of_a_report_is_one_that_the_job_can_go_on_from(driver, view):
+    """K4: a plain savepoint commits nothing, so it is no lowest acceptable checkpoint."""
+    complete(driver, 7, 1_000)
+    complete(driver, 8, 2_000, CheckpointKind.SAVEPOINT)
+    abort(driver, 9, 3_000)
+    report = view.report()
+
+    assert (report.newest.id, report.newest.path) == (7, "file:///data/orders/chk-7")
+    assert (report.newest.completed_at_ms, report.newest.duration_ms) == (1_350, 350)
+    assert report.completed == 2
+
+
+def test_the_newest_checkpoint_is_remembered_however_many_fail_after_it(driver, view):
+    """K4: the restore point must not be forgotten with the history."""
+    complete(driver, 7, 1_000)
+    for checkpoint in range(8, 100):
+        abort(driver, checkpoint, 1_000 * checkpoint)
+
+    assert view.checkpoints().latest.completed is None
+    assert view.report().newest.id == 7
+
+
+def test_a_request_is_reported_under_its_key_with_what_it_has_made(driver, view):
+    """K5: place, id and size of a savepoint."""
+    view.order(TakeSavepoint(), "nonce-1")
+    assert view.report().requests == (RequestReport(id="nonce-1", outcome=Outcome.IN_PROGRESS),)
+
+    complete(driver, 8, 2_000, CheckpointKind.SAVEPOINT)
+    size = driver.statistics.find(8).bytes
+    driver.requests.answer("nonce-1", actions.Granted(CheckpointId(8), "s3://b/savepoint-8"))
+
+    assert view.report().requests == (
+        RequestReport(
+            id="nonce-1",
+            outcome=Outcome.COMPLETED,
+            path="s3://b/savepoint-8",
+            checkpoint=8,
+            size_bytes=size,
+        ),
+    )
+
+
+def test_a_request_that_came_to_nothing_is_reported_with_its_reason(driver, view):
+    """K5 C10: one word for programs, the rest for people."""
+    view.order(Stop(), "upgrade-7")
+    driver.requests.answer("upgrade-7", actions.Denied(Reason.CHECKPOINT_EXPIRED, "too slow"))
+    (request,) = view.report().requests
+
+    assert request.outcome is Outcome.FAILED
+    assert request.message == "CHECKPOINT_EXPIRED: too slow"
+
+
+def test_only_the_last_requests_are_reported_the_newest_at_the_end(driver, view):
+    """X3: a report is bounded."""
+    assert driver.told == []
+    for number in range(70):
+        view.order(TakeCheckpoint(), f"nonce-{number}")
+    keys = [request.id for request in view.report().requests]
+
+    assert (len(keys), keys[0], keys[-1]) == (64, "nonce-6", "nonce-69")
 
 
 # -- orders

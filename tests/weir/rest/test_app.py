@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from shown_job import TOKEN, ShownJob, completed, failed, served
+from weir.api.report import JobReport
 from weir.rest.orders import Cancel, Stop, TakeCheckpoint, TakeSavepoint
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -122,6 +123,25 @@ def test_what_is_not_there_is_a_problem_that_names_it(client, path, named):
 def test_the_driver_says_that_it_lives(client):
     """K9: a probe needs no token."""
     assert client.get("/healthz").text == "ok\n"
+
+
+# -- the report
+
+
+def test_the_bearer_is_told_all_that_a_decision_depends_on(client):
+    """K7 X3: in camelCase, and in a shape that an operator can check."""
+    answer = client.get("/v1/job/report", headers=BEARER)
+
+    assert answer.json()["newest"]["completedAtMs"] == 1_350
+    assert JobReport.model_validate_json(answer.content) == ShownJob().report()
+
+
+def test_nobody_else_hears_the_report(client):
+    """X1: it names every request that was made."""
+    answer = client.get("/v1/job/report")
+
+    assert answer.status_code == 401
+    assert "only its bearer" in problem_of(answer)["cause"]
 
 
 # -- orders
@@ -266,16 +286,17 @@ def test_the_description_lists_every_path(client):
         ("/v1/job/checkpoints/{checkpoint}", "get"),
         ("/v1/job/checkpoints/{checkpoint}/subtasks/{operator}", "get"),
         ("/v1/job/requests/{request}", "get"),
+        ("/v1/job/report", "get"),
         *((f"/v1/job/{order}", "post") for order in ORDERS),
     }
 
 
 def test_the_description_says_which_paths_need_the_token(client):
-    """X1: all that change the job, and no other."""
+    """X1: all that change the job, the report to its manager, and no other."""
     paths = client.get("/v1/openapi.json").json()["paths"]
     guarded = {path for path in paths for verb in paths[path].values() if "security" in verb}
 
-    assert guarded == {f"/v1/job/{order}" for order in ORDERS}
+    assert guarded == {f"/v1/job/{order}" for order in (*ORDERS, "report")}
 
 
 def test_the_token_is_nowhere_to_be_read(client, caplog):

@@ -1,6 +1,7 @@
 """How the API is served: beside everything else, and never in its way."""
 
 import socket
+import ssl
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -8,8 +9,9 @@ import httpx
 import pytest
 
 from shown_job import TOKEN, ShownJob, completed, served
+from throwaway_certificates import a_certificate
 from weir.errors import JobRejected
-from weir.rest.server import RestServer
+from weir.rest.server import Place, RestServer
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
@@ -19,13 +21,13 @@ def test_a_taken_port_is_refused_by_number_with_a_remedy():
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(JobRejected, match=rf"port {port} .* another process .* port 0"):
-            RestServer(ShownJob(), TOKEN, "127.0.0.1", port)
+            RestServer(ShownJob(), TOKEN, Place(port=port))
 
 
 def test_an_address_of_another_machine_is_refused_by_name():
     """U3: thing, cause, remedy."""
     with pytest.raises(JobRejected, match=r"192\.0\.2\.1 .* address of this machine"):
-        RestServer(ShownJob(), TOKEN, "192.0.2.1")
+        RestServer(ShownJob(), TOKEN, Place("192.0.2.1"))
 
 
 def test_a_closed_server_gives_its_port_back():
@@ -34,7 +36,7 @@ def test_a_closed_server_gives_its_port_back():
         assert httpx.get(f"{first.url}/healthz").status_code == 200
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"{first.url}/healthz")
-    again = RestServer(ShownJob(), TOKEN, port=first.port)
+    again = RestServer(ShownJob(), TOKEN, Place(port=first.port))
     again.close()
 
 
@@ -81,3 +83,15 @@ def test_a_page_that_breaks_is_a_problem_and_the_server_goes_on():
         assert broken.status_code == 500
         assert "not affected" in broken.json()["remedy"]
         assert httpx.get(f"{server.url}/v1/job").status_code == 200
+
+
+def test_with_the_jobs_certificate_the_api_speaks_https_alone(tmp_path):
+    """X1: whoever trusts the job's authority is answered, and nobody in the clear."""
+    tls = a_certificate(tmp_path, "job")
+    trusting = ssl.create_default_context(cafile=tls.authority)
+    trusting.check_hostname = False
+    with served(ShownJob(), Place(tls=tls)) as server:
+        assert server.url.startswith("https://")
+        assert httpx.get(f"{server.url}/v1/job", verify=trusting).json()["name"] == "orders"
+        with pytest.raises(httpx.RemoteProtocolError):
+            httpx.get(f"http://127.0.0.1:{server.port}/v1/job")

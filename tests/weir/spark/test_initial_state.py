@@ -7,6 +7,7 @@ from spark_processors import Seeded
 from weir.connectors.file_sink import read_committed
 from weir.connectors.generator_options import expected_rows
 from weir.connectors.pyspark.initial_rows import INITIAL_ROWS
+from weir.core.recovery import Wish
 from weir.core.topology import Operator, Topology
 from weir.dataflow.options import Options
 from weir.dataflow.physical import JobGraph, ProcessorHead, RowsAs, Stage
@@ -67,7 +68,7 @@ def test_the_rows_become_state_of_their_operators(beginnings, tmp_path):
         names = ["key_group", "word", "state.ordinal", "value.name", "value.begin"]
         assert state.schema.names == names
     check_state_fits(STORE, found.manifest, graph, allow_non_restored=False)
-    assert is_new(STORE, f"file://{tmp_path}/job"), "whoever wrote it has not begun yet"
+    assert is_new(STORE, f"file://{tmp_path}/job", Wish("d")), "whoever wrote it has not begun yet"
 
 
 def test_the_dataframe_stays_behind_and_its_columns_travel(beginnings):

@@ -7,7 +7,16 @@ import pytest
 
 from weir.api.config import load_config
 from weir.errors import JobRejected
-from weir.spark.settings import FOR_SLOTS, MASTER, ONE_THREAD, OWN_CORES, nested, spark_settings
+from weir.spark.settings import (
+    CONFIG,
+    FOR_SLOTS,
+    MASTER,
+    ONE_THREAD,
+    OWN_CORES,
+    job_settings,
+    nested,
+    spark_settings,
+)
 
 SOURCE = Path("runtime")
 
@@ -64,6 +73,52 @@ def test_what_is_read_is_a_configuration():
     }
     config = load_config(nested(flat))
     assert (config.checkpointing.interval, config.restart.attempts) == (10_000, 3)
+
+
+def a_file(folder, text):
+    place = folder / "job.json"
+    place.write_text(text)
+    return {CONFIG: str(place)}
+
+
+def test_without_a_file_the_script_says_how_the_job_runs():
+    """D5: and the command line overrides it."""
+    script = {"parallelism": "2", "checkpointing.interval": "1 s"}
+    assert job_settings(script, {"WEIR_PARALLELISM": "3"}) == {
+        "parallelism": 3,
+        "checkpointing": {"interval": "1 s"},
+    }
+
+
+def test_a_file_stands_for_all_that_the_script_sets(tmp_path, caplog):
+    """K1: the resource is the truth, and what is not used is told."""
+    variables = a_file(tmp_path, '{"parallelism": 4, "checkpointing": {"interval": "5 s"}}')
+    script = {"parallelism": "2", "checkpointing.storage": "file:///here"}
+
+    assert job_settings(script, variables) == {
+        "parallelism": 4,
+        "checkpointing": {"interval": "5 s"},
+    }
+    assert "weir.checkpointing.storage, weir.parallelism" in caplog.text
+
+
+def test_a_restore_point_is_set_beside_what_the_file_says(tmp_path):
+    """K4: it belongs to this start of the driver, and the file to the job."""
+    variables = a_file(tmp_path, '{"recovery": {"withoutInFlightOf": 3}}')
+    wished = {"WEIR_FROM": "s3://b/savepoint-1", "WEIR_CLAIM": "true"}
+
+    assert job_settings({}, {**variables, **wished}) == {
+        "recovery": {"withoutInFlightOf": 3, "path": "s3://b/savepoint-1", "claimMode": "CLAIM"}
+    }
+
+
+@pytest.mark.parametrize("text", ["{", "[]", None], ids=["no JSON", "no object", "no file"])
+def test_a_file_that_holds_no_settings_is_refused_by_name(tmp_path, text):
+    """U3: never run with the script's instead."""
+    variables = {CONFIG: str(tmp_path / "none")} if text is None else a_file(tmp_path, text)
+
+    with pytest.raises(JobRejected, match=r"WEIR_CONFIG: .*Remedy"):
+        job_settings({}, variables)
 
 
 def test_locally_there_are_cores_for_the_slots_and_for_spark():

@@ -1,0 +1,111 @@
+"""What a driver says about its job to whoever manages it, by its API and when its process ends.
+
+A driver runs other people's code, so its reader believes nothing that is not of a known shape and
+size: numbers and names have limits, sentences are cut, and a list that is too long is refused. A
+field that this release does not know is ignored, for driver and reader may be of two releases. What
+follows from a report is decided elsewhere.
+"""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import ConfigDict, Field, StrictBool, StrictInt
+
+from weir.api.cut import CutTo
+from weir.api.model import Model
+
+LARGEST = 2**63 - 1
+LONGEST_ID = 128
+LONGEST_PATH = 2_048
+LONGEST_SENTENCE = 2_048
+MOST_REQUESTS = 64
+
+Number = Annotated[StrictInt, Field(ge=0, le=LARGEST)]
+Path = Annotated[str, Field(max_length=LONGEST_PATH)]
+Sentence = Annotated[str, CutTo(LONGEST_SENTENCE)]
+
+
+class JobPhase(StrEnum):
+    """What a job is doing."""
+
+    CREATED = "CREATED"
+    WAITING_FOR_SLOTS = "WAITING_FOR_SLOTS"
+    DEPLOYING = "DEPLOYING"
+    RUNNING = "RUNNING"
+    RESTARTING = "RESTARTING"
+    FINISHED = "FINISHED"
+    STOPPED = "STOPPED"
+    CANCELED = "CANCELED"
+    FAILED = "FAILED"
+
+    @property
+    def is_over(self) -> bool:
+        return self in (self.FINISHED, self.STOPPED, self.CANCELED, self.FAILED)
+
+
+class Outcome(StrEnum):
+    """How a request to the driver stands."""
+
+    IN_PROGRESS = "IN_PROGRESS"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+
+
+class _Told(Model):
+    """A part of a report."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class CheckpointReport(_Told):
+    """A completed checkpoint that the job can go on from."""
+
+    id: Number
+    path: Path | None = None
+    completed_at_ms: Number
+    size_bytes: Number | None = None
+    duration_ms: Number | None = None
+
+
+class RequestReport(_Told):
+    """A request to the driver, by the key that it was made with."""
+
+    id: Annotated[str, Field(max_length=LONGEST_ID)]
+    outcome: Outcome
+    path: Path | None = None
+    """Of what a completed request has made."""
+    checkpoint: Number | None = None
+    """Its id."""
+    size_bytes: Number | None = None
+    message: Sentence = ""
+    """Why a request has failed."""
+
+
+class JobReport(_Told):
+    """How a job stands, as its driver sees it."""
+
+    attempt: Number
+    """Of the driver, as whoever started it counts; 0 if nobody does."""
+    phase: JobPhase
+    newest: CheckpointReport | None = None
+    """The newest that this driver has completed; none before its first."""
+    completed: Number = 0
+    """Checkpoints and savepoints that this driver has completed."""
+    restarts: Number = 0
+    """Times that this driver has restarted its job."""
+    why: Sentence = ""
+    """Why the job failed or restarted last; empty if it never did."""
+    is_rejected: StrictBool = False
+    """A person must change something; trying again is of no use."""
+    scheduler_running: StrictBool | None = None
+    """Whether checkpoints are taken periodically now; not known without a job."""
+    slots_missing: Number = 0
+    """How many more slots the job waits for."""
+    requests: Annotated[tuple[RequestReport, ...], Field(max_length=MOST_REQUESTS)] = ()
+    """Those made last, the newest at the end."""
+
+    def as_over(self, why: str, *, is_rejected: bool = False) -> "JobReport":
+        """The same, of a driver whose work ended for this reason."""
+        phase = JobPhase.FAILED if is_rejected else self.phase
+        told = self.model_dump(by_alias=False) | {"phase": phase, "why": why}
+        return JobReport.model_validate(told | {"is_rejected": is_rejected})

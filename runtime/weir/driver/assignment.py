@@ -1,0 +1,98 @@
+"""What a driver is told by whoever starts it on a user's behalf, in environment variables.
+
+A person who runs a script sets none of them, and all is left to the script. An operator says which
+job it is, which attempt of its driver, and what to start from; the script, which is the user's,
+need not know. Values that mean nothing are refused, never guessed: a driver that starts from the
+wrong place would repeat or lose output.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from weir.core.ids import NO_CHECKPOINT, CheckpointId
+from weir.errors import JobRejected
+
+JOB = "WEIR_JOB"
+ATTEMPT = "WEIR_ATTEMPT"
+DEPLOYMENT = "WEIR_DEPLOYMENT"
+LOWEST_CHECKPOINT = "WEIR_LOWEST_CHECKPOINT"
+FRESH = "WEIR_FRESH"
+FROM = "WEIR_FROM"
+TERMINATION_LOG = "WEIR_TERMINATION_LOG"
+
+NUMBER = re.compile("[0-9]{1,18}")
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Which job a driver serves, and what it may start from."""
+
+    deployment: str
+    """The submission; a driver that is started again for it is told the same one."""
+    job: str = ""
+    """The job's directory below the checkpoint storage; empty: the script names it."""
+    attempt: int | None = None
+    """Of the driver, as the operator counts; none if no operator owns the job."""
+    lowest_checkpoint: CheckpointId = NO_CHECKPOINT
+    """Nothing older than this is acceptable."""
+    is_fresh: bool = False
+    """Start without state, whatever the job's log offers."""
+
+    @property
+    def is_managed(self) -> bool:
+        """An operator owns the job and decides what becomes of its checkpoints."""
+        return self.attempt is not None
+
+
+def assignment_of(variables: Mapping[str, str]) -> Assignment:
+    lowest, attempt = _number(variables, LOWEST_CHECKPOINT), _number(variables, ATTEMPT)
+    is_fresh = _truth(variables, FRESH)
+    if is_fresh and (lowest or variables.get(FROM)):
+        other = LOWEST_CHECKPOINT if lowest else FROM
+        raise JobRejected(
+            f"{FRESH} asks for a start without state and {other} for a start with it."
+            " Remedy: set one of them only."
+        )
+    return Assignment(
+        deployment=variables.get(DEPLOYMENT) or uuid4().hex,
+        job=_job(variables),
+        attempt=attempt,
+        lowest_checkpoint=CheckpointId(lowest or NO_CHECKPOINT),
+        is_fresh=is_fresh,
+    )
+
+
+def termination_log(variables: Mapping[str, str]) -> Path | None:
+    """Where the driver's last report goes; nowhere if it is not set."""
+    place = variables.get(TERMINATION_LOG)
+    return Path(place) if place else None
+
+
+def _job(variables: Mapping[str, str]) -> str:
+    """One directory, directly below the storage."""
+    name = variables.get(JOB, "")
+    if "/" in name or name in (".", ".."):
+        raise JobRejected(
+            f"{JOB} = {name} is not the name of a directory."
+            " Remedy: use the name of the job's directory below its checkpoint storage."
+        )
+    return name
+
+
+def _number(variables: Mapping[str, str], name: str) -> int | None:
+    text = variables.get(name, "")
+    if not text:
+        return None
+    if not NUMBER.fullmatch(text):
+        raise JobRejected(f"{name} = {text[:40]} is no number. Remedy: use 0, 1, 2 and so on.")
+    return int(text)
+
+
+def _truth(variables: Mapping[str, str], name: str) -> bool:
+    text = variables.get(name, "")
+    if text in ("", "false", "true"):
+        return text == "true"
+    raise JobRejected(f"{name} = {text[:40]} is neither. Remedy: use true or false.")

@@ -1,0 +1,51 @@
+"""The jobs that were started in this process, for whoever runs a user's script in it.
+
+A script may end without having waited for its job, or without having kept it; whoever runs the
+script must still know how the job stands. A process has one script, so this is known once in it.
+"""
+
+from typing import Protocol
+
+from weir.api.report import JobReport
+from weir.errors import JobRejected
+
+
+class StartedJob(Protocol):
+    """A job while it runs and afterwards."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def is_active(self) -> bool: ...
+
+    def wait(self) -> None:
+        """Until the job is over, however it ends."""
+
+    def report(self) -> JobReport: ...
+
+
+class StartedJobs:
+    """The oldest first."""
+
+    def __init__(self) -> None:
+        self._jobs: list[StartedJob] = []
+
+    def add(self, job: StartedJob) -> None:
+        """Those that are over by now are forgotten: a process may start many, one after another."""
+        self._jobs = [*(each for each in self._jobs if each.is_active), job]
+
+    def all(self) -> tuple[StartedJob, ...]:
+        return tuple(self._jobs)
+
+    def refuse_another(self, job: str) -> None:
+        """A driver that was started for one job, by its name, has no directory for a second."""
+        if self._jobs:
+            raise JobRejected(
+                f"this driver was started for job {job} alone, and its script starts a second one."
+                " Remedy: write both results in one job, or give each job a resource of its own."
+            )
+
+
+STARTED = StartedJobs()
+"""Those of this process."""

@@ -1,0 +1,64 @@
+"""What a driver is told by environment variables, and what it does not believe."""
+
+import pytest
+
+from weir.core.ids import NO_CHECKPOINT
+from weir.driver.assignment import Assignment, assignment_of, termination_log
+from weir.errors import JobRejected
+
+
+def test_a_driver_that_is_told_nothing_serves_a_submission_of_its_own():
+    """D5: a person ran the script."""
+    one, two = assignment_of({}), assignment_of({})
+
+    assert one == Assignment(one.deployment)
+    assert one.deployment != two.deployment
+    assert not one.is_managed
+
+
+def test_an_operator_says_which_job_and_which_attempt_it_is():
+    """K2 C12: an attempt means that somebody manages the job."""
+    told = assignment_of({"WEIR_JOB": "orders", "WEIR_ATTEMPT": "3", "WEIR_DEPLOYMENT": "orders-2"})
+
+    assert told == Assignment("orders-2", job="orders", attempt=3)
+    assert told.is_managed
+
+
+def test_attempt_zero_is_an_attempt():
+    """C12: only a missing number means that nobody manages the job."""
+    assert assignment_of({"WEIR_ATTEMPT": "0"}).is_managed
+
+
+def test_an_operator_says_what_to_start_from():
+    """K4: the lowest acceptable checkpoint, or no state."""
+    assert assignment_of({"WEIR_LOWEST_CHECKPOINT": "12"}).lowest_checkpoint == 12
+    assert assignment_of({}).lowest_checkpoint == NO_CHECKPOINT
+    assert assignment_of({"WEIR_FRESH": "true"}).is_fresh
+    assert not assignment_of({"WEIR_FRESH": "false"}).is_fresh
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"WEIR_ATTEMPT": "three"},
+        {"WEIR_ATTEMPT": "-1"},
+        {"WEIR_ATTEMPT": "9" * 40},
+        {"WEIR_LOWEST_CHECKPOINT": "1.5"},
+        {"WEIR_FRESH": "yes"},
+        {"WEIR_JOB": "../orders"},
+        {"WEIR_JOB": ".."},
+        {"WEIR_FRESH": "true", "WEIR_LOWEST_CHECKPOINT": "3"},
+        {"WEIR_FRESH": "true", "WEIR_FROM": "s3://b/savepoint-1"},
+    ],
+    ids=str,
+)
+def test_what_means_nothing_is_refused_by_name_with_a_remedy(variables):
+    """U3 K4: a driver that starts from the wrong place would lose or repeat output."""
+    with pytest.raises(JobRejected, match=rf"{next(iter(variables))}.*Remedy: "):
+        assignment_of(variables)
+
+
+def test_without_a_place_for_it_no_last_report_is_left():
+    """K7: a person who runs the script sees the job."""
+    assert termination_log({}) is None
+    assert termination_log({"WEIR_TERMINATION_LOG": "/dev/log"}).name == "log"
