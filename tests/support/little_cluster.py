@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
+from weir.api.report import JobPhase, Outcome
 from weir_operator.plan import Observed, Plan, plan, plan_snapshot
 from weir_operator.plan.actions import (
     Action,
@@ -33,8 +34,7 @@ from weir_operator.plan.observing import (
     Disposal,
     DriverPod,
     DriverReport,
-    JobPhase,
-    Outcome,
+    Part,
     RequestReport,
     SeenSnapshot,
     Terminated,
@@ -42,7 +42,7 @@ from weir_operator.plan.observing import (
     Waiting,
 )
 from weir_operator.plan.snapshots import JobSight
-from weir_operator.plan.versions import read
+from weir_operator.plan.versions import readable
 from weir_operator.resource import CheckpointedJobSnapshotStatus, CheckpointedJobStatus, judge_job
 from weir_operator.resource.progress import LastCheckpoint, RestorePoint, RestoreType
 from weir_operator.resource.status import LifecycleState
@@ -149,15 +149,20 @@ class LittleCluster:
     storage: Storage = field(default_factory=Storage)
     snapshots: dict[str, SeenSnapshot] = field(default_factory=dict)
     annotation: str | None = None
+    checkpoint_annotation: str | None = None
+    parts: set[Part] = field(default_factory=set)
     deleted_at: datetime | None = None
     is_gone: bool = False
     events: list[EmitEvent] = field(default_factory=list)
+    snapshot_events: list[EmitEvent] = field(default_factory=list)
     may_drop: bool = False
     """Whether the user has asked to start from less than there is."""
     bad_images: set[str] = field(default_factory=set)
     refusing_images: set[str] = field(default_factory=set)
     fails_savepoints: bool = False
     savepoints_taken: int = 0
+    checkpoints_taken: int = 0
+    """Those that somebody asked for."""
     dies_in: int | None = None
     """After how many more writes the operator dies; the next one is then in its place."""
     never_ends: bool = False
@@ -187,11 +192,13 @@ class LittleCluster:
             report=next(reports, None),
             snapshots=tuple(self.snapshots.values()),
             savepoint_annotation=self.annotation,
+            checkpoint_annotation=self.checkpoint_annotation,
+            parts=frozenset(self.parts),
             deleted_at=self.deleted_at,
         )
 
     def planned(self, seen: Observed | None = None) -> Plan:
-        before = None if self.status.deployed is None else read(self.status.deployed)
+        before = None if self.status.deployed is None else readable(self.status.deployed)
         return plan(judge_job(NAME, self.spec, before), self.status, seen or self.observed())
 
     def turn(self, seen: Observed | None = None) -> Plan:
@@ -229,6 +236,8 @@ class LittleCluster:
                 self._request(action)
             case EmitEvent():
                 self.events.append(action)
+            case Ensure(part):
+                self.parts.add(part)
             case _:
                 self._perform_on_resources(action)
 
@@ -245,13 +254,14 @@ class LittleCluster:
                 self.is_gone = True
                 self.drivers.clear()
             case _:
-                assert isinstance(action, Ensure | ForceDelete | ReadLive), "nothing else is left"
+                assert isinstance(action, ForceDelete | ReadLive), "nothing else is left"
 
     def _create(self, action: CreateDriver) -> None:
         if any(driver.pod.name == action.name for driver in self.drivers):
             return
         assert not self.drivers, "a second driver was made while another exists"
         assert not self.is_gone, "a driver was made for a resource that is gone"
+        assert self.parts == set(Part), "a driver was made without what stands beside it"
         self._uids += 1
         pod = DriverPod(action.attempt, action.name, f"uid-{self._uids}", Waiting())
         image = str(action.version.spec["image"])
@@ -277,7 +287,10 @@ class LittleCluster:
     ) -> RequestReport:
         if self.fails_savepoints:
             return RequestReport(action.key, Outcome.FAILED, message="the bucket is full")
-        self.savepoints_taken += 1
+        if isinstance(action, RequestCheckpoint):
+            self.checkpoints_taken += 1
+        else:
+            self.savepoints_taken += 1
         place = f"s3://weir/savepoints/{self.storage.newest + 1}"
         if isinstance(action, RequestSavepoint):
             self.storage.newest += 1
@@ -301,6 +314,8 @@ class LittleCluster:
                     del self.snapshots[name]
                 case Dispose():
                     self.snapshots[name] = replace(self.snapshots[name], disposal=Disposal.DONE)
+                case EmitEvent():
+                    self.snapshot_events.append(action)
                 case _:
                     self.perform(action)
 

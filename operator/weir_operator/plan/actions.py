@@ -22,6 +22,7 @@ class Ensure:
     part: Part
     attempt: int
     version: SpecVersion
+    local_recovery: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,11 @@
 Nothing is decided by these words; they are for people and for ``kubectl wait``.
 """
 
+from collections.abc import Iterator
+
+from weir.api.report import JobPhase
 from weir_operator.plan.drafting import Plan, merged
+from weir_operator.plan.drivers import report_of
 from weir_operator.plan.noting import is_down, is_running
 from weir_operator.plan.observing import Observed
 from weir_operator.plan.steps import active, is_moving
@@ -28,10 +32,11 @@ def with_words(plan: Plan, seen: Observed, refused: Refused | None) -> Plan:
     status = plan.status
     conditions = (
         _ready(plan, seen),
-        _progressing(status, seen),
+        _progressing(plan, seen),
         _degraded(plan, seen, refused),
         _accepted(seen, refused),
         _stable(status, seen),
+        *_local_recovery(status, seen),
     )
     return plan.writing(
         conditions=merged(status.conditions, conditions), observed_generation=seen.generation
@@ -99,7 +104,8 @@ def _ready(plan: Plan, seen: Observed) -> Condition:
     return _condition(ConditionType.READY, ConditionStatus.FALSE, str(plan.status.state), "", seen)
 
 
-def _progressing(status: CheckpointedJobStatus, seen: Observed) -> Condition:
+def _progressing(plan: Plan, seen: Observed) -> Condition:
+    status = plan.status
     moves = status.state in (
         LifecycleState.CREATED,
         LifecycleState.STARTING,
@@ -110,9 +116,19 @@ def _progressing(status: CheckpointedJobStatus, seen: Observed) -> Condition:
         LifecycleState.DELETING,
     )
     verdict = ConditionStatus.TRUE if moves else ConditionStatus.FALSE
-    phase = status.driver.phase if status.driver is not None else None
-    message = f"phase {phase}" if moves and phase is not None else ""
+    message = _hold_up(plan, seen) if moves else ""
     return _condition(ConditionType.PROGRESSING, verdict, str(status.state), message, seen)
+
+
+def _hold_up(plan: Plan, seen: Observed) -> str:
+    """What a start is waiting for."""
+    driver, report = plan.status.driver, report_of(plan, seen)
+    phase = "" if driver is None or driver.phase is None else f"phase {driver.phase}"
+    if report is None or report.phase is not JobPhase.WAITING_FOR_SLOTS or not report.slots_missing:
+        return phase
+    slots = "slot" if report.slots_missing == 1 else "slots"
+    waits = f"waits for {report.slots_missing} more {slots}"
+    return f"{phase}: {waits}" if phase else waits
 
 
 def _degraded(plan: Plan, seen: Observed, refused: Refused | None) -> Condition:
@@ -141,6 +157,19 @@ def _stable(status: CheckpointedJobStatus, seen: Observed) -> Condition:
     if status.stability is not None and status.stability.is_stable:
         return _condition(ConditionType.STABLE, ConditionStatus.TRUE, "ProvedItself", "", seen)
     return _condition(ConditionType.STABLE, ConditionStatus.FALSE, "NotProvedYet", "", seen)
+
+
+def _local_recovery(status: CheckpointedJobStatus, seen: Observed) -> Iterator[Condition]:
+    """Whether executors keep local copies of state, if they were asked to (K8)."""
+    found, kind = status.local_recovery, ConditionType.LOCAL_RECOVERY
+    if found is None:
+        return
+    if found.enabled:
+        yield _condition(kind, ConditionStatus.TRUE, "VolumeOutlivesItsPod", "", seen)
+    else:
+        yield _condition(
+            kind, ConditionStatus.FALSE, "NoLastingLocalVolume", found.reason or "", seen
+        )
 
 
 def _condition(

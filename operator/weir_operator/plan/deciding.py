@@ -5,6 +5,7 @@ moment ago. It looks at facts, never at what it meant to do a moment before, unl
 down. So doing it again changes nothing.
 """
 
+from weir_operator.manifests.names import Role, selector
 from weir_operator.plan import drivers, restore_points, rolling_back, savepoints, upgrading
 from weir_operator.plan.actions import DeleteJob, ForceDelete
 from weir_operator.plan.conditions import with_words
@@ -14,10 +15,18 @@ from weir_operator.plan.drivers import Look
 from weir_operator.plan.keeping import keep_alive
 from weir_operator.plan.noting import is_running, note, note_local_recovery
 from weir_operator.plan.observing import Observed
+from weir_operator.plan.outcomes import tell_outcomes
 from weir_operator.plan.proving import prove
 from weir_operator.plan.steps import is_moving
-from weir_operator.plan.versions import cause_of, goal_of, is_given_up, is_suspended, needs_driver
-from weir_operator.plan.versions import read as read_version
+from weir_operator.plan.troubles import tell_troubles
+from weir_operator.plan.versions import (
+    cause_of,
+    goal_of,
+    is_given_up,
+    is_suspended,
+    needs_driver,
+    readable,
+)
 from weir_operator.resource.job import CheckpointedJobSpec
 from weir_operator.resource.judging import Refused
 from weir_operator.resource.progress import UpgradeCause
@@ -28,7 +37,7 @@ def plan(
     spec: CheckpointedJobSpec | Refused, status: CheckpointedJobStatus, observed: Observed
 ) -> Plan:
     """The status to write, then what to do, then when to look again."""
-    drafted = note(Plan(status), observed)
+    drafted = tell_troubles(note(Plan(status), observed), observed)
     goal = goal_of(spec, status, observed)
     asked = None if isinstance(spec, Refused) else spec
     refused = spec if isinstance(spec, Refused) else None
@@ -36,8 +45,9 @@ def plan(
         drafted = delete(drafted, None if goal is None else goal.spec, observed)
     elif goal is not None:
         look = Look(goal, observed, asked)
-        drafted = note_local_recovery(_next(drafted, look), goal.spec, observed)
-        drafted = _counted(drafted)
+        drafted = _next(tell_outcomes(drafted, observed), look)
+        drafted = note_local_recovery(drafted, goal.spec, observed)
+        drafted = _counted(drafted, observed)
     lost = (ForceDelete(pod.name, pod.uid) for pod in observed.lost_executors)
     return with_intent(with_words(drafted.doing(*lost), observed, refused), observed)
 
@@ -65,6 +75,9 @@ def _next(drafted: Plan, look: Look) -> Plan:
 def _cause(drafted: Plan, look: Look) -> UpgradeCause | None:
     """Why to upgrade; what was given up for this very specification is not begun again."""
     upgrade = drafted.status.upgrade
+    if not look.is_as_asked:
+        # An older version goes on as it is; what it once asked for was answered long ago.
+        return None
     if (
         upgrade is not None
         and is_given_up(upgrade)
@@ -77,9 +90,8 @@ def _cause(drafted: Plan, look: Look) -> UpgradeCause | None:
 def _first(drafted: Plan, look: Look) -> Plan:
     """Deploy a job for the first time, once it is not suspended."""
     seen, spec, status = look.seen, look.goal.spec, drafted.status
-    point = status.restore_point
-    if point is None:
-        point = restore_points.first(spec.recovery, spec.upgrade.mode, seen.now)
+    point = restore_points.first(spec.recovery, spec.upgrade.mode, seen.now)
+    point = restore_points.as_recorded(point, status.restore_point)
     answered = status.answered.model_copy(
         update={
             "savepoint_nonce": spec.savepoint_nonce,
@@ -99,7 +111,7 @@ def _with_newer_policies(drafted: Plan, look: Look) -> Plan:
     """What only the operator reads takes effect at once."""
     deployed, version = drafted.status.deployed, look.goal.version
     assert deployed is not None, "the job was deployed"
-    if deployed.hash == version.hash or needs_driver(read_version(deployed), look.goal.spec):
+    if deployed.hash == version.hash or needs_driver(deployed, look.goal.spec):
         return drafted
     newer = version.model_copy(update={"deployed_at": deployed.deployed_at})
     stable = drafted.status.stable
@@ -126,8 +138,12 @@ def _after_the_end(drafted: Plan, look: Look) -> Plan:
     return drafted.doing(DeleteJob(look.seen.name))
 
 
-def _counted(drafted: Plan) -> Plan:
+def _counted(drafted: Plan, seen: Observed) -> Plan:
+    """What a HorizontalPodAutoscaler reads."""
     deployed = drafted.status.deployed
-    if deployed is None:
+    spec = None if deployed is None else readable(deployed)
+    if spec is None:
         return drafted
-    return drafted.writing(parallelism=read_version(deployed).parallelism)
+    labels = selector(seen.name, Role.EXECUTOR).items()
+    found_by = ",".join(f"{name}={value}" for name, value in labels)
+    return drafted.writing(parallelism=spec.parallelism, selector=found_by)

@@ -7,11 +7,13 @@ deletes whatever is left after it.
 
 from datetime import datetime
 
+from weir.api.report import Outcome
 from weir_operator.plan import drivers
 from weir_operator.plan.actions import CreateSnapshot, ReadLive, RemoveFinalizer, RequestStop
 from weir_operator.plan.drafting import Plan, later
 from weir_operator.plan.noting import is_down, is_running
-from weir_operator.plan.observing import Observed, Outcome
+from weir_operator.plan.observing import Observed
+from weir_operator.plan.steps import is_moving
 from weir_operator.resource.job import CheckpointedJobSpec
 from weir_operator.resource.progress import LastSavepoint
 from weir_operator.resource.snapshot import CheckpointedJobSnapshotSpec, Trigger
@@ -45,15 +47,16 @@ def _last_savepoint(plan: Plan, seen: Observed, until: datetime) -> Plan | None:
         return None
     report = drivers.report_of(plan, seen)
     request = None if report is None else report.request(name)
-    if request is not None and request.outcome is Outcome.COMPLETED and request.path is not None:
+    place = None if request is None else request.place
+    if request is not None and place is not None:
         taken = LastSavepoint(
-            path=request.path,
+            path=place,
             snapshot=name,
             checkpoint_id=request.checkpoint,
             completed_at=seen.now,
         )
         plan = plan.writing(last_savepoint=taken)
-        plan = plan.telling(seen.now, "SavepointCompleted", f"savepoint at {request.path}")
+        plan = plan.telling(seen.now, "SavepointCompleted", f"savepoint at {place}")
         return plan.looking(seen.now)
     has_failed = request is not None and request.outcome is not Outcome.IN_PROGRESS
     if has_failed or seen.now >= until or is_down(plan, seen):
@@ -65,13 +68,19 @@ def _last_savepoint(plan: Plan, seen: Observed, until: datetime) -> Plan | None:
 
 
 def _with_snapshot_object(plan: Plan, seen: Observed) -> Plan:
-    name, last = _name(seen), plan.status.last_savepoint
-    if last is None or last.snapshot != name or seen.snapshot(name) is not None:
+    """The savepoint of the deletion, or of the upgrade that it has cut short, as an object."""
+    last, upgrade = plan.status.last_savepoint, plan.status.upgrade
+    triggers = {_name(seen): Trigger.DELETION}
+    if upgrade is not None and upgrade.snapshot is not None and is_moving(upgrade):
+        triggers[upgrade.snapshot] = Trigger.UPGRADE
+    if last is None or last.snapshot is None or last.snapshot not in triggers:
+        return plan
+    if seen.snapshot(last.snapshot) is not None:
         return plan
     spec = CheckpointedJobSnapshotSpec(
-        job_name=seen.name, adopt_path=last.path, trigger=Trigger.DELETION
+        job_name=seen.name, adopt_path=last.path, trigger=triggers[last.snapshot]
     )
-    return plan.doing(CreateSnapshot(name, spec))
+    return plan.doing(CreateSnapshot(last.snapshot, spec))
 
 
 def _let_go(plan: Plan, seen: Observed, until: datetime) -> Plan:

@@ -7,14 +7,18 @@ storage lets only one of them go on (C17).
 
 from dataclasses import dataclass
 
+from weir_operator.manifests.names import driver_name
 from weir_operator.plan.actions import CreateDriver, DeleteDriver, Ensure, ReadLive
-from weir_operator.plan.drafting import Plan
+from weir_operator.plan.drafting import Plan, later
 from weir_operator.plan.local_recovery import On, resolve
 from weir_operator.plan.observing import DriverPod, DriverReport, Observed, Part
-from weir_operator.plan.versions import Goal
+from weir_operator.plan.versions import Goal, read
 from weir_operator.resource.deadlines import StartPhase
 from weir_operator.resource.job import CheckpointedJobSpec
 from weir_operator.resource.progress import DriverStatus, SpecVersion
+
+LOOK_MS = 1_000
+"""How soon to look again at a pod that was told to end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +30,10 @@ class Look:
     asked: CheckpointedJobSpec | None = None
     """The specification as it stands now, if it can be run; after a rollback it is not the goal."""
 
-
-def pod_name(job: str, attempt: int) -> str:
-    return f"{job}-driver-{attempt}"
+    @property
+    def is_as_asked(self) -> bool:
+        """Whether the goal is what the user wants now, and not an older version that goes on."""
+        return self.goal.spec is self.asked
 
 
 def current(plan: Plan, seen: Observed) -> DriverPod | None:
@@ -46,13 +51,11 @@ def report_of(plan: Plan, seen: Observed) -> DriverReport | None:
     return report if driver and report and report.attempt == driver.attempt else None
 
 
-def are_gone(seen: Observed) -> bool:
-    return not seen.drivers
-
-
 def end_all(plan: Plan, seen: Observed) -> Plan:
     """Delete every driver that was seen; those on lost nodes are not waited for."""
-    return end_pods(plan, seen.drivers)
+    if not seen.drivers:
+        return plan
+    return end_pods(plan, seen.drivers).looking(later(seen.now, LOOK_MS))
 
 
 def end_pods(plan: Plan, pods: tuple[DriverPod, ...]) -> Plan:
@@ -75,7 +78,7 @@ def start(plan: Plan, version: SpecVersion, seen: Observed, failed_starts: int =
     driver = DriverStatus(
         attempt=attempt,
         deployment=point.deployment,
-        pod_name=pod_name(seen.name, attempt),
+        pod_name=driver_name(seen.name, attempt),
         created_at=seen.now,
         phase=StartPhase.POD,
         phase_since=seen.now,
@@ -94,14 +97,20 @@ def create(plan: Plan, seen: Observed) -> Plan:
     assert status.restore_point is not None, "and what it starts from"
     assert status.job_id is not None, "and where its state lies"
     attempt, version = status.driver.attempt, status.deployed
+    copies = keeps_local_copies(version, seen)
     return plan.doing(
-        *(Ensure(part, attempt, version) for part in Part),
+        *(Ensure(part, attempt, version, copies) for part in Part),
         CreateDriver(
             status.driver.pod_name,
             attempt,
             version,
             status.restore_point,
             status.job_id,
-            local_recovery=isinstance(resolve(seen.local_volume), On),
+            local_recovery=copies,
         ),
     )
+
+
+def keeps_local_copies(version: SpecVersion, seen: Observed) -> bool:
+    """Whether executors keep local copies of state: it was asked for, and their volume lasts."""
+    return read(version).state.local_recovery and isinstance(resolve(seen.local_volume), On)

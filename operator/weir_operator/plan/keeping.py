@@ -8,18 +8,14 @@ what is wrong with it.
 
 from datetime import timedelta
 
+from weir.api.report import JobPhase
 from weir_operator.plan import drivers
 from weir_operator.plan.actions import Ensure, ReadLive
 from weir_operator.plan.drafting import Plan, later
 from weir_operator.plan.drivers import Look
-from weir_operator.plan.observing import (
-    DriverPod,
-    DriverReport,
-    JobPhase,
-    Part,
-    Terminated,
-    Waiting,
-)
+from weir_operator.plan.observing import DriverPod, DriverReport, Part, Terminated, Up, Waiting
+from weir_operator.plan.troubles import is_reason
+from weir_operator.plan.versions import readable
 from weir_operator.resource.progress import DriverStatus, Failure, RestorePoint, RestoreType
 
 FIRST_WAIT_MS = 10_000
@@ -42,6 +38,8 @@ def keep_alive(plan: Plan, look: Look) -> Plan:
         return drivers.end_all(plan, seen)
     if pod.is_leaving:
         return plan.looking(later(seen.now, LOOK_AT_A_START_MS))
+    if _is_outdated(plan):
+        return drivers.end_all(plan, seen)
     report = drivers.report_of(plan, seen)
     if isinstance(pod.stage, Terminated) or (report is not None and report.phase.is_over):
         return _ended(plan, pod, report, look)
@@ -72,6 +70,12 @@ def start_overdue(plan: Plan, look: Look) -> str | None:
     return f"{driver.pod_name} was too long in the phase {driver.phase} of its start{hint}"
 
 
+def _is_outdated(plan: Plan) -> bool:
+    """Whether another beginning was decided after this driver's, so that its end is no news."""
+    driver, point = plan.status.driver, plan.status.restore_point
+    return driver is not None and point is not None and driver.deployment != point.deployment
+
+
 def _without_strays(plan: Plan, pod: DriverPod | None, look: Look) -> Plan:
     """Other drivers of this job have no business here."""
     seen = look.seen
@@ -81,6 +85,16 @@ def _without_strays(plan: Plan, pod: DriverPod | None, look: Look) -> Plan:
 
 
 def _without_pod(plan: Plan, driver: DriverStatus, look: Look) -> Plan:
+    deployed = plan.status.deployed
+    assert deployed is not None, "what has a driver was deployed"
+    if readable(deployed) is None:
+        return failed(
+            plan,
+            look,
+            "VersionUnreadable",
+            f"{driver.pod_name} is gone, and this release of the operator cannot read the version"
+            " that it ran; edit the specification, or take the operator back",
+        )
     if driver.pod_uid is None:
         return drivers.create(plan, look.seen).looking(later(look.seen.now, LOOK_AT_A_START_MS))
     if not look.seen.is_live:
@@ -126,9 +140,16 @@ def _ended(plan: Plan, pod: DriverPod, report: DriverReport | None, look: Look) 
             return drivers.end_all(_begun_anew(plan, report, look), look.seen)
         case _:
             assert isinstance(pod.stage, Terminated), "a job that is not over has a lost driver"
-            why = pod.stage.why or "DriverExited"
-            message = f"{pod.name} ended with code {pod.stage.exit_code} ({why})"
-            return drivers.end_all(failed(plan, look, _one_word(why), message), look.seen)
+            message = _last_words(pod.name, pod.stage, report)
+            reason = _one_word(pod.stage.why)
+            return drivers.end_all(failed(plan, look, reason, message), look.seen)
+
+
+def _last_words(name: str, stage: Terminated, report: DriverReport | None) -> str:
+    """How a driver ended, and what it said last."""
+    why = f" ({stage.why})" if stage.why else ""
+    said = f": {report.why}" if report is not None and report.why else ""
+    return f"{name} ended with code {stage.exit_code}{why}{said}"
 
 
 def given_up(plan: Plan, report: DriverReport | None, look: Look) -> Plan:
@@ -164,20 +185,39 @@ def _begun_anew(plan: Plan, report: DriverReport | None, look: Look) -> Plan:
 
 def _tended(plan: Plan, pod: DriverPod, look: Look) -> Plan:
     """A driver that lives, or is about to."""
-    seen, status = look.seen, plan.status
+    seen = look.seen
     overdue = start_overdue(plan, look)
     if overdue is not None:
         return drivers.end_all(failed(plan, look, "StartTimedOut", overdue), seen)
-    assert status.deployed is not None, "a driver that lives runs a version"
-    missing = [part for part in Part if part not in seen.parts]
-    plan = plan.doing(*(Ensure(part, pod.attempt, status.deployed) for part in missing))
-    driver = status.driver
+    if Part.KEYS not in seen.parts and isinstance(pod.stage, Up):
+        return _without_keys(plan, pod, look)
+    plan = _with_parts(plan, pod, look)
+    driver = plan.status.driver
     if driver is None or driver.phase is None or driver.phase_since is None:
         return plan.looking(later(seen.now, LOOK_MS))
     most = look.goal.spec.start_deadlines.of(driver.phase)
     return plan.looking(later(seen.now, LOOK_AT_A_START_MS), later(driver.phase_since, most))
 
 
+def _with_parts(plan: Plan, pod: DriverPod, look: Look) -> Plan:
+    """What was deleted beside the driver is made again."""
+    deployed, seen = plan.status.deployed, look.seen
+    missing = [part for part in Part if part not in seen.parts]
+    if deployed is None or not missing or readable(deployed) is None:
+        return plan
+    copies = drivers.keeps_local_copies(deployed, seen)
+    return plan.doing(*(Ensure(part, pod.attempt, deployed, copies) for part in missing))
+
+
+def _without_keys(plan: Plan, pod: DriverPod, look: Look) -> Plan:
+    """New keys would not be those that the driver holds: only another driver can be spoken with."""
+    if not look.seen.is_live:
+        return plan.doing(ReadLive())
+    message = f"the Secret with the keys of {pod.name} was deleted, so that nobody can reach it"
+    return drivers.end_all(failed(plan, look, "KeysLost", message), look.seen)
+
+
 def _one_word(why: str) -> str:
-    """A word of Kubernetes as a reason, if it is one."""
-    return why if why.isascii() and why.isalnum() and why[0].isupper() else "DriverExited"
+    """A word of Kubernetes as a reason, if it is one that says something."""
+    says_nothing = why in ("", "Error", "Completed")
+    return "DriverExited" if says_nothing or not is_reason(why) else why

@@ -4,17 +4,11 @@ What a driver said counts as long as its pod is there to have said it, so that a
 late never touches what was decided for its successor.
 """
 
+from weir.api.report import JobPhase
 from weir_operator.plan.drafting import Plan
 from weir_operator.plan.drivers import current, report_of
 from weir_operator.plan.local_recovery import Off, resolve
-from weir_operator.plan.observing import (
-    DriverPod,
-    DriverReport,
-    JobPhase,
-    Observed,
-    Terminated,
-    Waiting,
-)
+from weir_operator.plan.observing import DriverPod, DriverReport, Observed, Terminated, Waiting
 from weir_operator.plan.restore_points import raised
 from weir_operator.resource.deadlines import StartPhase
 from weir_operator.resource.job import CheckpointedJobSpec
@@ -111,10 +105,16 @@ def _with_phase(plan: Plan, pod: DriverPod, report: DriverReport | None, seen: O
     if report is not None and report.phase is JobPhase.RUNNING:
         ran = {"phase": None, "phase_since": None, "running_since": seen.now}
         return plan.writing(driver=driver.model_copy(update=ran))
-    phase = _phase(pod, report) or driver.phase
-    if phase is driver.phase:
+    phase = _phase(pod, report)
+    if phase is None or not _is_further(phase, driver.phase):
         return plan
     return plan.writing(driver=driver.model_copy(update={"phase": phase, "phase_since": seen.now}))
+
+
+def _is_further(phase: StartPhase, before: StartPhase | None) -> bool:
+    """A start that falls back, or a driver that is silent for a moment, gets no new deadline."""
+    order = list(StartPhase)
+    return before is None or order.index(phase) > order.index(before)
 
 
 def _phase(pod: DriverPod, report: DriverReport | None) -> StartPhase | None:

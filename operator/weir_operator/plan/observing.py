@@ -10,12 +10,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from pydantic import TypeAdapter, ValidationError
+
+from weir.api.report import JobPhase, Outcome
+from weir.api.storage_url import DurableUrl
 from weir_operator.plan.local_recovery import LocalVolume, NoVolume
 from weir_operator.resource.progress import LastCheckpoint
 from weir_operator.resource.snapshot import (
     CheckpointedJobSnapshotSpec,
     CheckpointedJobSnapshotStatus,
 )
+
+_DURABLE: TypeAdapter[str] = TypeAdapter(DurableUrl)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,30 +68,13 @@ class LostPod:
     uid: str
 
 
-class JobPhase(StrEnum):
-    """What a job is doing, in the words of the driver's API."""
+@dataclass(frozen=True, slots=True)
+class PodTrouble:
+    """What ails an executor's pod, in a word of Kubernetes such as OOMKilled, and in a sentence."""
 
-    CREATED = "CREATED"
-    WAITING_FOR_SLOTS = "WAITING_FOR_SLOTS"
-    DEPLOYING = "DEPLOYING"
-    RUNNING = "RUNNING"
-    RESTARTING = "RESTARTING"
-    FINISHED = "FINISHED"
-    STOPPED = "STOPPED"
-    CANCELED = "CANCELED"
-    FAILED = "FAILED"
-
-    @property
-    def is_over(self) -> bool:
-        return self in (self.FINISHED, self.STOPPED, self.CANCELED, self.FAILED)
-
-
-class Outcome(StrEnum):
-    """How a request to the driver stands."""
-
-    IN_PROGRESS = "IN_PROGRESS"
-    COMPLETED = "COMPLETED"
-    FAILED = "FAILED"
+    name: str
+    reason: str
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +87,16 @@ class RequestReport:
     checkpoint: int | None = None
     size_bytes: int | None = None
     message: str = ""
+
+    @property
+    def place(self) -> str | None:
+        """Where it lies once it is complete, if anything outlives the driver there."""
+        if self.outcome is not Outcome.COMPLETED:
+            return None
+        try:
+            return _DURABLE.validate_python(self.path)
+        except ValidationError:
+            return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +115,8 @@ class DriverReport:
     is_rejected: bool = False
     """The job failed because a person must change something; trying again is of no use."""
     scheduler_running: bool | None = None
+    slots_missing: int = 0
+    """How many more slots the job waits for."""
     requests: tuple[RequestReport, ...] = ()
 
     def request(self, key: str) -> RequestReport | None:
@@ -128,6 +129,7 @@ class Part(StrEnum):
     KEYS = "Secret"
     SERVICE = "Service"
     CONFIG = "ConfigMap"
+    BUDGET = "PodDisruptionBudget"
 
 
 class Disposal(StrEnum):
@@ -163,11 +165,13 @@ class Observed:
     """Whether the drivers were read from the API server itself, and not from a cache."""
     drivers: tuple[DriverPod, ...] = ()
     lost_executors: tuple[LostPod, ...] = ()
+    executor_troubles: tuple[PodTrouble, ...] = ()
     report: DriverReport | None = None
     parts: frozenset[Part] = frozenset(Part)
-    """What stands beside the driver's pod."""
+    """What stands beside the driver's pod, from the same reader as the drivers."""
     snapshots: tuple[SeenSnapshot, ...] = ()
     savepoint_annotation: str | None = None
+    checkpoint_annotation: str | None = None
     deleted_at: datetime | None = None
     local_volume: LocalVolume = NoVolume()
 

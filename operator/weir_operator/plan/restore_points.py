@@ -50,6 +50,13 @@ def last_state(before: RestorePoint, now: datetime) -> RestorePoint:
     return before.model_copy(update={"deployment": _next(before), "recorded_at": now})
 
 
+def as_recorded(point: RestorePoint, before: RestorePoint | None) -> RestorePoint:
+    """The point, with the time at which the same one was already written down."""
+    if before is None or point != before.model_copy(update={"recorded_at": point.recorded_at}):
+        return point
+    return before
+
+
 def raised(point: RestorePoint, newest: LastCheckpoint) -> RestorePoint:
     """A checkpoint of this deployment is complete: nothing older will do from now on."""
     if point.type is RestoreType.LAST_STATE and point.lowest_checkpoint >= newest.id:

@@ -6,13 +6,13 @@ then repeated, so the user must have agreed to it. A version that was rolled bac
 until somebody edits the specification.
 """
 
+from weir.api.report import JobPhase
 from weir_operator.plan import drivers, upgrading
 from weir_operator.plan.drafting import Plan
 from weir_operator.plan.drivers import Look
 from weir_operator.plan.keeping import failed, start_overdue
-from weir_operator.plan.observing import JobPhase
 from weir_operator.plan.steps import active, step_of
-from weir_operator.plan.versions import Goal, read
+from weir_operator.plan.versions import Goal, readable
 from weir_operator.resource.progress import RestorePoint, Rollback, StepName, UpgradeCause
 
 MOST_FAILED_STARTS = 3
@@ -26,9 +26,10 @@ def roll_back(plan: Plan, look: Look) -> Plan | None:
     if status.deployed.hash == status.stable.hash:
         return _last_resort(plan, look)
     why = _why(plan, look)
-    if why is None or not look.goal.spec.rollback.enabled:
-        return None
     now, stable = look.seen.now, status.stable
+    spec = readable(stable)
+    if why is None or spec is None or not look.goal.spec.rollback.enabled:
+        return None
     back = Rollback(
         from_generation=look.seen.generation,
         to_generation=stable.generation,
@@ -36,8 +37,8 @@ def roll_back(plan: Plan, look: Look) -> Plan | None:
         started_at=now,
     )
     plan = failed(plan.writing(rollback=back), look, "RolledBack", why)
-    goal = Goal(stable, read(stable))
-    return upgrading.begin(plan, Look(goal, look.seen, look.asked), UpgradeCause.ROLLED_BACK)
+    older = Look(Goal(stable, spec), look.seen, look.asked)
+    return upgrading.begin(plan, older, UpgradeCause.ROLLED_BACK)
 
 
 def _why(plan: Plan, look: Look) -> str | None:

@@ -7,26 +7,22 @@ before its files are gone.
 """
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from weir.api.report import JobPhase, Outcome
 from weir_operator.plan.actions import (
     Action,
     Dispose,
+    EmitEvent,
     RemoveFinalizer,
     RequestCheckpoint,
     RequestSavepoint,
 )
 from weir_operator.plan.drafting import later
-from weir_operator.plan.observing import (
-    Disposal,
-    DriverReport,
-    JobPhase,
-    Outcome,
-    RequestReport,
-    SeenSnapshot,
-)
-from weir_operator.plan.versions import read
+from weir_operator.plan.observing import Disposal, DriverReport, RequestReport, SeenSnapshot
+from weir_operator.plan.versions import readable
 from weir_operator.resource.snapshot import (
     CheckpointedJobSnapshotStatus,
     DisposalMeans,
@@ -67,10 +63,31 @@ class SnapshotPlan:
 
 def plan_snapshot(seen: SeenSnapshot, job: JobSight | None, now: datetime) -> SnapshotPlan:
     """What to do about a snapshot; ``job`` is none when its CheckpointedJob is gone."""
+    plan = _decided(seen, job, now)
+    return replace(plan, actions=(*_events(seen, plan), *plan.actions))
+
+
+def _events(seen: SeenSnapshot, plan: SnapshotPlan) -> Iterator[EmitEvent]:
+    """What the plan makes of the snapshot that people would ask about."""
+    before, after = seen.status, plan.status
+    message = after.message or ""
+    if RemoveFinalizer() in plan.actions and seen.disposal is Disposal.DONE:
+        yield EmitEvent("Disposed", f"the files at {after.path} are deleted")
+    elif seen.is_deleted and message and message != before.message:
+        yield EmitEvent("DisposalBlocked", message, is_warning=True)
+    elif after.state is before.state:
+        return
+    elif after.state is SnapshotState.COMPLETED:
+        yield EmitEvent("Completed", f"it lies at {after.path}")
+    elif after.state in (SnapshotState.FAILED, SnapshotState.ABANDONED):
+        yield EmitEvent(str(after.state), message, is_warning=True)
+
+
+def _decided(seen: SeenSnapshot, job: JobSight | None, now: datetime) -> SnapshotPlan:
     plan = SnapshotPlan(seen.status)
     plan = plan.writing(in_use=_is_used(seen.status.path, job))
     is_alive = job is not None and job.status.state not in _NO_MORE
-    if seen.is_deleted and not (is_alive and _is_being_taken(seen)):
+    if seen.is_deleted and not (is_alive and _is_being_taken(seen, job)):
         return _let_go(plan, seen, now)
     if seen.status.state not in _OPEN:
         return plan
@@ -83,9 +100,11 @@ def plan_snapshot(seen: SeenSnapshot, job: JobSight | None, now: datetime) -> Sn
     return _take(plan, seen, job, now)
 
 
-def _is_being_taken(seen: SeenSnapshot) -> bool:
-    """Whether files may still appear that somebody must delete."""
-    return seen.spec.dispose_on_delete and seen.status.state is SnapshotState.IN_PROGRESS
+def _is_being_taken(seen: SeenSnapshot, job: JobSight | None) -> bool:
+    """Whether files may still appear that somebody must delete; no driver makes none."""
+    has_driver = job is not None and job.status.state is not LifecycleState.SUSPENDED
+    is_asked_for = seen.status.state is SnapshotState.IN_PROGRESS
+    return has_driver and is_asked_for and seen.spec.dispose_on_delete
 
 
 def _is_used(path: str | None, job: JobSight | None) -> bool:
@@ -133,10 +152,14 @@ def _followed(
     match request.outcome:
         case Outcome.IN_PROGRESS:
             return plan
-        case Outcome.COMPLETED if request.path is not None:
+        case Outcome.COMPLETED if request.place is not None:
             return _completed(plan, job, now).writing(
-                path=request.path, checkpoint_id=request.checkpoint, size_bytes=request.size_bytes
+                path=request.place,
+                checkpoint_id=request.checkpoint or None,
+                size_bytes=request.size_bytes,
             )
+        case Outcome.COMPLETED:
+            return _failed(plan, "the driver named no place that outlives it")
         case _:
             return _failed(plan, request.message or "the driver did not say why")
 
@@ -160,7 +183,9 @@ def _completed(plan: SnapshotPlan, job: JobSight | None, now: datetime) -> Snaps
     if job is None or job.status.deployed is None:
         return plan
     deployed = job.status.deployed
-    spec = read(deployed)
+    spec = readable(deployed)
+    if spec is None:
+        return plan
     means = DisposalMeans(
         image=spec.image, service_account=spec.service_account, storage_secrets=spec.storage_secrets
     )

@@ -92,6 +92,11 @@ def ended(
     return _with(upgrade, over)
 
 
+def reopened(upgrade: Upgrade, name: StepName) -> Upgrade:
+    """A step is to be done again, because what it was done for has changed."""
+    return _with(upgrade, UpgradeStep(name=name))
+
+
 def _with(upgrade: Upgrade, step: UpgradeStep) -> Upgrade:
     steps = tuple(step if old.name is step.name else old for old in upgrade.steps)
     return upgrade.model_copy(update={"steps": steps})

@@ -8,16 +8,19 @@ the new driver is made, a newer specification simply takes the place of the one 
 
 from datetime import datetime
 
+from weir.api.report import JobPhase, Outcome
 from weir_operator.plan import drivers, restore_points
 from weir_operator.plan.actions import CreateSnapshot, ReadLive, RequestCheckpoint, RequestStop
 from weir_operator.plan.drafting import Plan, later
 from weir_operator.plan.drivers import Look
 from weir_operator.plan.keeping import keep_alive
 from weir_operator.plan.noting import is_down, is_running
-from weir_operator.plan.observing import JobPhase, Outcome, RequestReport
-from weir_operator.plan.steps import active, advance, ended, new_steps, step_of
-from weir_operator.plan.versions import read
+from weir_operator.plan.observing import RequestReport
+from weir_operator.plan.steps import active, advance, ended, new_steps, reopened, step_of
+from weir_operator.plan.versions import readable
+from weir_operator.resource.job import CheckpointedJobSpec
 from weir_operator.resource.progress import (
+    Answered,
     LastSavepoint,
     RestorePoint,
     RestoreType,
@@ -27,6 +30,7 @@ from weir_operator.resource.progress import (
     UpgradeCause,
 )
 from weir_operator.resource.snapshot import CheckpointedJobSnapshotSpec, Trigger
+from weir_operator.resource.status import CheckpointedJobStatus
 from weir_operator.resource.upgrade import Fallback, UpgradeMode
 
 MOST_TRIES = 3
@@ -48,19 +52,22 @@ def begin(plan: Plan, look: Look, cause: UpgradeCause) -> Plan:
         started_at=seen.now,
         steps=new_steps(cause),
     )
-    answered = status.answered.model_copy(
-        update={
-            "restart_nonce": goal.spec.restart_nonce,
-            "redeploy_nonce": goal.spec.redeploy_nonce
-            if not goal.spec.suspend
-            else status.answered.redeploy_nonce,
-        }
-    )
-    plan = plan.writing(upgrade=upgrade, answered=answered)
+    plan = plan.writing(upgrade=upgrade)
     if cause is not UpgradeCause.ROLLED_BACK:
-        plan = plan.writing(rollback=None)
+        # What the version that failed asked for was answered, and is not asked for again.
+        answered = _answered(status, goal.spec, status.answered.redeploy_nonce)
+        plan = plan.writing(answered=answered, rollback=None)
     plan = plan.telling(seen.now, str(cause), f"going to generation {upgrade.to_generation}")
     return go_on(plan, look)
+
+
+def _answered(
+    status: CheckpointedJobStatus, spec: CheckpointedJobSpec, if_suspended: int | None
+) -> Answered:
+    """The nonces that this upgrade serves; a suspension leaves a redeployment for later."""
+    redeploy = if_suspended if spec.suspend else spec.redeploy_nonce
+    nonces = {"restart_nonce": spec.restart_nonce, "redeploy_nonce": redeploy}
+    return status.answered.model_copy(update=nonces)
 
 
 def go_on(plan: Plan, look: Look) -> Plan:
@@ -85,7 +92,8 @@ def _retargeted(plan: Plan, look: Look) -> Plan:
     """A newer specification takes over. A savepoint that was taken serves it just as well."""
     upgrade, goal = plan.status.upgrade, look.goal
     assert upgrade is not None, "an upgrade is under way"
-    if upgrade.to_generation == goal.version.generation:
+    stays_suspended = upgrade.cause is UpgradeCause.SUSPENDED and not look.is_as_asked
+    if upgrade.to_generation == goal.version.generation or stays_suspended:
         return plan
     wanted, cause = goal.spec.upgrade.mode, _newer_cause(plan, upgrade, look)
     has_savepoint = step_of(upgrade, StepName.TAKE_SAVEPOINT).state is StepState.DONE
@@ -99,16 +107,20 @@ def _retargeted(plan: Plan, look: Look) -> Plan:
             "mode_because": None,
         }
     )
-    answered = plan.status.answered
-    if UpgradeCause.REDEPLOY_NONCE in (cause, upgrade.cause):
-        # A suspension comes first; the redeployment is then still to be done.
-        nonce = None if goal.spec.suspend else goal.spec.redeploy_nonce
-        answered = answered.model_copy(update={"redeploy_nonce": nonce})
+    if cause is UpgradeCause.REDEPLOY_NONCE:
+        newer = reopened(newer, StepName.RECORD_RESTORE_POINT)
+    if not look.is_as_asked:
+        return plan.writing(upgrade=newer, rollback=None)
+    was_redeployed = upgrade.cause is UpgradeCause.REDEPLOY_NONCE
+    later_on = None if was_redeployed else plan.status.answered.redeploy_nonce
+    answered = _answered(plan.status, goal.spec, later_on)
     return plan.writing(upgrade=newer, answered=answered, rollback=None)
 
 
 def _newer_cause(plan: Plan, upgrade: Upgrade, look: Look) -> UpgradeCause:
     spec, answered = look.goal.spec, plan.status.answered
+    if not look.is_as_asked:
+        return UpgradeCause.SPEC_CHANGED
     if spec.suspend:
         return UpgradeCause.SUSPENDED
     if spec.redeploy_nonce is not None and (
@@ -129,7 +141,7 @@ def _take_savepoint(plan: Plan, look: Look) -> Plan:
     if upgrade.mode is UpgradeMode.LAST_STATE:
         return _freshen(plan, upgrade, look)
     request = _stop_request(plan, upgrade, look)
-    if request is not None and request.outcome is Outcome.COMPLETED and request.path is not None:
+    if request is not None and request.place is not None:
         return _savepoint_taken(plan, upgrade, request, look)
     if _has_stopped(plan, look):
         # It stopped before we heard where; its newest checkpoint is that savepoint.
@@ -170,7 +182,7 @@ def _freshen(plan: Plan, upgrade: Upgrade, look: Look) -> Plan:
     """Have a checkpoint taken before the stop, because the newest is older than allowed."""
     if is_down(plan, look.seen):
         return _give_up(plan, look, _TOO_OLD)
-    upgrade = advance(upgrade, StepName.TAKE_SAVEPOINT, look.seen.now, _patience(plan))
+    upgrade = advance(upgrade, StepName.TAKE_SAVEPOINT, look.seen.now, _patience(plan, look))
     step = step_of(upgrade, StepName.TAKE_SAVEPOINT)
     if step.deadline is not None and step.deadline <= look.seen.now:
         return _give_up(plan, look, "no checkpoint completed in time, and the newest is too old")
@@ -188,7 +200,7 @@ def _ask_for_savepoint(
     plan: Plan, upgrade: Upgrade, request: RequestReport | None, look: Look
 ) -> Plan:
     now = look.seen.now
-    upgrade = advance(upgrade, StepName.TAKE_SAVEPOINT, now, _patience(plan))
+    upgrade = advance(upgrade, StepName.TAKE_SAVEPOINT, now, _patience(plan, look))
     step = step_of(upgrade, StepName.TAKE_SAVEPOINT)
     is_late = step.deadline is not None and step.deadline <= now
     if is_late or (request is not None and request.outcome is Outcome.FAILED):
@@ -204,7 +216,7 @@ def _ask_for_savepoint(
 def _savepoint_failed(plan: Plan, upgrade: Upgrade, look: Look, why: str) -> Plan:
     now, step = look.seen.now, step_of(upgrade, StepName.TAKE_SAVEPOINT)
     if step.tries < MOST_TRIES:
-        again = advance(upgrade, StepName.TAKE_SAVEPOINT, now, _patience(plan), anew=True)
+        again = advance(upgrade, StepName.TAKE_SAVEPOINT, now, _patience(plan, look), anew=True)
         plan = plan.writing(upgrade=again).telling(now, "SavepointFailed", why, is_warning=True)
         return plan.looking(later(now, LOOK_MS))
     if look.goal.spec.upgrade.fallback is Fallback.NONE:
@@ -246,15 +258,16 @@ def _give_up(plan: Plan, look: Look, why: str) -> Plan:
 def _savepoint_taken(plan: Plan, upgrade: Upgrade, request: RequestReport, look: Look) -> Plan:
     """The savepoint is a fact from here on, whatever becomes of the stop."""
     now, seen = look.seen.now, look.seen
-    assert request.path is not None, "a completed savepoint has a place"
+    place = request.place
+    assert place is not None, "a completed savepoint has a place"
     name = f"{seen.name}-{_key(plan, upgrade)}"
     taken = LastSavepoint(
-        path=request.path, snapshot=name, checkpoint_id=request.checkpoint, completed_at=now
+        path=place, snapshot=name, checkpoint_id=request.checkpoint, completed_at=now
     )
     done = ended(upgrade, StepName.TAKE_SAVEPOINT, StepState.DONE, now)
     done = done.model_copy(update={"snapshot": name})
     plan = plan.writing(upgrade=done, last_savepoint=taken)
-    plan = plan.telling(now, "SavepointCompleted", f"savepoint at {request.path}")
+    plan = plan.telling(now, "SavepointCompleted", f"savepoint at {place}")
     return go_on(plan, look)
 
 
@@ -360,7 +373,8 @@ def _stamp(moment: datetime) -> int:
     return int(moment.timestamp())
 
 
-def _patience(plan: Plan) -> int:
+def _patience(plan: Plan, look: Look) -> int:
     deployed = plan.status.deployed
     assert deployed is not None, "only what was deployed is upgraded"
-    return read(deployed).checkpointing.timeout + SPARE_MS
+    spec = readable(deployed) or look.goal.spec
+    return spec.checkpointing.timeout + SPARE_MS

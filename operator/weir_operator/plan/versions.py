@@ -2,12 +2,17 @@
 
 An edit that cannot be run leaves the deployed version as it is, and so does one that was rolled
 back, until the next edit. What only the operator reads (schedules, deadlines, policies) takes
-effect at once and restarts nothing.
+effect at once and restarts nothing. A version may have been accepted by another release of the
+operator: fields that this one does not know are left out, and one that it cannot read at all is
+never run, but can be upgraded away from.
 """
 
 import json
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import getitem
+
+from pydantic import ValidationError
 
 from weir_operator.plan.observing import Observed
 from weir_operator.resource.job import CheckpointedJobSpec
@@ -45,10 +50,12 @@ def goal_of(
 ) -> Goal | None:
     """What to run; nothing as long as no specification was ever accepted."""
     back = status.rollback
-    if back is not None and status.stable is not None and back.from_generation == seen.generation:
-        return Goal(status.stable, read(status.stable))
+    if back is not None and (isinstance(spec, Refused) or back.from_generation == seen.generation):
+        stable = _goal(status.stable)
+        if stable is not None:
+            return stable
     if isinstance(spec, Refused):
-        return None if status.deployed is None else Goal(status.deployed, read(status.deployed))
+        return _goal(status.deployed)
     version = SpecVersion(
         generation=seen.generation,
         hash=spec.hash(),
@@ -57,15 +64,36 @@ def goal_of(
     return Goal(version, spec)
 
 
+def _goal(version: SpecVersion | None) -> Goal | None:
+    """A version as it was once accepted."""
+    spec = None if version is None else readable(version)
+    return None if version is None or spec is None else Goal(version, spec)
+
+
 def read(version: SpecVersion) -> CheckpointedJobSpec:
-    """A version that was once accepted."""
+    """A version that a plan carries out; such a one can be read."""
+    spec = readable(version)
+    assert spec is not None, "what cannot be read is not carried out"
+    return spec
+
+
+def readable(version: SpecVersion) -> CheckpointedJobSpec | None:
+    """A version that was once accepted, unless this release cannot make sense of it."""
     return _read(json.dumps(version.spec, sort_keys=True))
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _read(text: str) -> CheckpointedJobSpec:
+def _read(text: str) -> CheckpointedJobSpec | None:
     """Remembered, because every look at a job reads the same text."""
-    return CheckpointedJobSpec.model_validate(json.loads(text))
+    given = json.loads(text)
+    try:
+        return CheckpointedJobSpec.model_validate(given)
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+    unknown = [detail["loc"] for detail in details if detail["type"] == "extra_forbidden"]
+    for *parents, last in unknown:
+        del reduce(getitem, parents, given)[last]
+    return _read(json.dumps(given, sort_keys=True)) if unknown else None
 
 
 def cause_of(goal: Goal, status: CheckpointedJobStatus) -> UpgradeCause | None:
@@ -76,7 +104,7 @@ def cause_of(goal: Goal, status: CheckpointedJobStatus) -> UpgradeCause | None:
         return _suspension(goal, status)
     if spec.redeploy_nonce not in (None, answered.redeploy_nonce):
         return UpgradeCause.REDEPLOY_NONCE
-    changed = _changed(read(status.deployed), spec)
+    changed = _changed(readable(status.deployed), spec)
     if changed:
         return UpgradeCause.RESCALED if changed == {"parallelism"} else UpgradeCause.SPEC_CHANGED
     if spec.restart_nonce not in (None, answered.restart_nonce):
@@ -97,9 +125,9 @@ def is_given_up(upgrade: Upgrade) -> bool:
     return any(step.state is StepState.FAILED for step in upgrade.steps)
 
 
-def needs_driver(old: CheckpointedJobSpec, new: CheckpointedJobSpec) -> bool:
+def needs_driver(old: SpecVersion, new: CheckpointedJobSpec) -> bool:
     """Whether the new version has anything to say to a driver."""
-    return bool(_changed(old, new))
+    return bool(_changed(readable(old), new))
 
 
 def _suspension(goal: Goal, status: CheckpointedJobStatus) -> UpgradeCause | None:
@@ -110,9 +138,9 @@ def _suspension(goal: Goal, status: CheckpointedJobStatus) -> UpgradeCause | Non
     return UpgradeCause.RESUMED
 
 
-def _changed(old: CheckpointedJobSpec, new: CheckpointedJobSpec) -> set[str]:
-    return {
-        field
-        for field in type(new).model_fields
-        if field not in _READ_BY_THE_OPERATOR and getattr(old, field) != getattr(new, field)
-    }
+def _changed(old: CheckpointedJobSpec | None, new: CheckpointedJobSpec) -> set[str]:
+    """The fields that a driver must hear of; all of them, if the old version cannot be read."""
+    read_by_drivers = set(type(new).model_fields) - _READ_BY_THE_OPERATOR
+    if old is None:
+        return read_by_drivers
+    return {field for field in read_by_drivers if getattr(old, field) != getattr(new, field)}

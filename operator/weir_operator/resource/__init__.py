@@ -6,7 +6,7 @@ field is described once. Settings of the runtime are those of ``weir.api``, by i
 """
 
 from weir_operator.resource.job import CheckpointedJobSpec
-from weir_operator.resource.judging import Refused, judge_job, judge_snapshot
+from weir_operator.resource.judging import Refused, judge_job, judge_snapshot, judge_status
 from weir_operator.resource.snapshot import (
     CheckpointedJobSnapshotSpec,
     CheckpointedJobSnapshotStatus,
@@ -21,4 +21,5 @@ __all__ = [
     "Refused",
     "judge_job",
     "judge_snapshot",
+    "judge_status",
 ]

@@ -9,8 +9,9 @@ from typing import Annotated
 
 from pydantic import AwareDatetime
 
+from weir.api.cut import CutTo
 from weir_operator.resource.reported import Count, Reported
-from weir_operator.resource.text import CutTo, Text
+from weir_operator.resource.text import Text
 
 
 class ConditionType(StrEnum):
@@ -26,6 +27,8 @@ class ConditionType(StrEnum):
     """The specification can be run; if not, the one before it goes on."""
     STABLE = "Stable"
     """The deployed specification has proved itself and is what a rollback goes back to."""
+    LOCAL_RECOVERY = "LocalRecovery"
+    """Executors keep local copies of state; only there if the specification asks for them."""
 
 
 class ConditionStatus(StrEnum):
@@ -54,7 +57,7 @@ class Condition(Reported):
     """Whether something holds of the job, since when and why."""
 
     type: ConditionType
-    """Ready, Progressing, Degraded, SpecAccepted or Stable."""
+    """Ready, Progressing, Degraded, SpecAccepted, Stable or LocalRecovery."""
 
     status: ConditionStatus
     """True, False or Unknown."""

@@ -17,6 +17,7 @@ from weir_operator.resource.changes import refused_changes, refused_snapshot_cha
 from weir_operator.resource.job import CheckpointedJobSpec
 from weir_operator.resource.names import JOB_NAME, LONGEST_JOB_NAME
 from weir_operator.resource.snapshot import CheckpointedJobSnapshotSpec
+from weir_operator.resource.status import CheckpointedJobStatus
 from weir_operator.resource.text import Text
 
 NAME = Text(
@@ -24,6 +25,10 @@ NAME = Text(
     longest=LONGEST_JOB_NAME,
     because="Services and pods are called after the job",
     remedy=f"use at most {LONGEST_JOB_NAME} lower-case letters, digits and '-', a letter first",
+)
+
+_CAN_BE_LEFT_OUT = frozenset(
+    {"state", "conditions", "intent", "history", "localRecovery", "schedulerRunning", "selector"}
 )
 
 
@@ -63,6 +68,23 @@ def judge_snapshot(
         return _explained(error, CheckpointedJobSnapshotSpec)
     changes = () if before is None else tuple(refused_snapshot_changes(before, spec))
     return Refused(_in_spec(changes)) if changes else spec
+
+
+def judge_status(given: Mapping[str, object]) -> CheckpointedJobStatus | Refused:
+    """Read a job's status, which a release that knows more words may have written.
+
+    What is written anew at every look, or only for people, is left out where it cannot be read. All
+    else says what runs and what to start from: without it the job must be left alone.
+    """
+    try:
+        return CheckpointedJobStatus.model_validate(given)
+    except ValidationError as error:
+        unread = {str(detail["loc"][0]) for detail in error.errors(include_url=False)}
+        if unread <= _CAN_BE_LEFT_OUT:
+            rest = {name: value for name, value in given.items() if name not in unread}
+            return CheckpointedJobStatus.model_validate(rest)
+        problems = explain(error, CheckpointedJobStatus)
+        return Refused(tuple(problem.under("status") for problem in problems))
 
 
 def _explained(error: ValidationError, model: type[Model]) -> Refused:

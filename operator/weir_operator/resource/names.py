@@ -33,8 +33,9 @@ JOB = Kind("CheckpointedJob", "checkpointedjobs", "cpj")
 SNAPSHOT = Kind("CheckpointedJobSnapshot", "checkpointedjobsnapshots", "cpjs")
 
 SAVEPOINT_ANNOTATION = f"{GROUP}/savepoint"
-"""On a job: every new value asks for one savepoint. Kopf must keep its own notes under another
-prefix, because it hides what lies under its own from whoever watches."""
+CHECKPOINT_ANNOTATION = f"{GROUP}/checkpoint"
+"""On a job: every new value asks for one savepoint, or for one checkpoint. Kopf must keep its own
+notes under another prefix, because it hides what lies under its own from whoever watches."""
 
 LONGEST_JOB_NAME = 40
 JOB_NAME = "^[a-z]([-a-z0-9]*[a-z0-9])?$"

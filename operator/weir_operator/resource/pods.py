@@ -23,14 +23,23 @@ EXECUTOR_CONTAINER = "executor"
 OWN_VARIABLES = (
     "SPARK_CONF_DIR",
     "WEIR_ALLOW_NON_RESTORED_STATE",
+    "WEIR_ATTEMPT",
     "WEIR_CLAIM",
+    "WEIR_CONFIG",
     "WEIR_DEPLOYMENT",
+    "WEIR_FRESH",
     "WEIR_FROM",
     "WEIR_HOST",
+    "WEIR_JOB",
     "WEIR_LOCAL_DIR",
+    "WEIR_LOWEST_CHECKPOINT",
     "WEIR_MASTER",
+    "WEIR_NAMESPACE",
     "WEIR_PARALLELISM",
     "WEIR_PORT",
+    "WEIR_SECRET",
+    "WEIR_TERMINATION_LOG",
+    "WEIR_TOKEN",
 )
 """Variables by which the operator tells a driver who it is and what to start from."""
 
@@ -203,10 +212,18 @@ def _slips_past_the_operator(template: Mapping[str, object]) -> Iterator[Problem
                 yield _ours(f"podTemplate.{part}.{name}", _mapping_in(template, part)[name])
     for index, container in enumerate(_list_in(_mapping_in(template, "spec"), "containers")):
         if _name(container) in (DRIVER_CONTAINER, EXECUTOR_CONTAINER):
-            for name in OWN_CONTAINER_FIELDS:
-                if name in container:
-                    path = f"podTemplate.spec.containers.{index}.{name}"
-                    yield _ours(path, container[name])
+            for path, value in _of_the_operator(container):
+                yield _ours(f"podTemplate.spec.containers.{index}.{path}", value)
+
+
+def _of_the_operator(container: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    """Yield what a main container must not say of itself, by its path."""
+    for name in OWN_CONTAINER_FIELDS:
+        if name in container:
+            yield name, container[name]
+    for index, variable in enumerate(_list_in(container, "env")):
+        if _name(variable) in OWN_VARIABLES:
+            yield f"env.{index}.name", _name(variable)
 
 
 def _ours(path: str, value: object) -> Problem:

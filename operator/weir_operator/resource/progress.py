@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import AwareDatetime, StrictBool
+from pydantic import AwareDatetime, Field, StrictBool
 
 from weir.api.duration import Duration
 from weir.api.recovery import ClaimMode
@@ -23,6 +23,9 @@ from weir_operator.resource.reported import Count, Reported
 from weir_operator.resource.text import Line, ObjectName
 from weir_operator.resource.uniqueness import By
 from weir_operator.resource.upgrade import UpgradeMode
+
+MOST_TOLD = 32
+"""How many things of a kind are remembered as told."""
 
 
 class RestoreType(StrEnum):
@@ -121,8 +124,6 @@ class Action(StrEnum):
     """Ask the driver for a checkpoint now."""
     STOP_WITH_SAVEPOINT = "StopWithSavepoint"
     """Ask the driver for a savepoint and to stop after it."""
-    STOP = "Stop"
-    """Ask the driver to stop; its checkpoints stay."""
     DISPOSE = "Dispose"
     """Start the Job that deletes a snapshot's files."""
     DELETE_JOB = "DeleteJob"
@@ -167,8 +168,6 @@ class UpgradeCause(StrEnum):
     """It was suspended."""
     RESUMED = "Resumed"
     """It goes on after a suspension."""
-    UNHEALTHY = "Unhealthy"
-    """It completed no checkpoint within the health window."""
     ROLLED_BACK = "RolledBack"
     """The version before did not become stable."""
 
@@ -232,8 +231,8 @@ class Upgrade(Reported):
     """A change from one driver to the next, with its steps."""
 
     cause: UpgradeCause
-    """Why: SpecChanged, Rescaled, RestartNonce, RedeployNonce, Suspended, Resumed, Unhealthy
-    or RolledBack."""
+    """Why: SpecChanged, Rescaled, RestartNonce, RedeployNonce, Suspended, Resumed or
+    RolledBack."""
 
     from_generation: Count | None = None
     """Generation of the specification that ran before."""
@@ -379,11 +378,24 @@ class LocalRecoveryStatus(Reported):
     """Why they do not."""
 
 
+class ToldSnapshot(Reported):
+    """A CheckpointedJobSnapshot whose outcome was told."""
+
+    name: ObjectName
+    """Its name."""
+
+    created_at: AwareDatetime
+    """When it was made; another one may have its name later."""
+
+
 class Answered(Reported):
-    """The last requests that were carried out, so that none is carried out twice."""
+    """What was carried out or told last, so that nothing is carried out or told twice."""
 
     savepoint_annotation: Line | None = None
     """Value of the annotation weir.dev/savepoint that was answered last."""
+
+    checkpoint_annotation: Line | None = None
+    """Value of the annotation weir.dev/checkpoint that was answered last."""
 
     savepoint_nonce: Count | None = None
     """Value of savepointNonce that was answered last."""
@@ -396,6 +408,12 @@ class Answered(Reported):
 
     periodic_savepoint_at: AwareDatetime | None = None
     """The time of the schedule that was answered last."""
+
+    snapshots: Annotated[tuple[ToldSnapshot, ...], Field(max_length=MOST_TOLD)] = ()
+    """The youngest snapshots whose outcome was told, oldest first."""
+
+    troubles: Annotated[tuple[Line, ...], Field(max_length=MOST_TOLD)] = ()
+    """Troubles of pods that were told, each as pod and reason."""
 
 
 class HistoryEntry(Reported):

@@ -75,7 +75,8 @@ class CheckpointedJobStatus(Reported):
     RollingBack, RolledBack, Suspending, Suspended, Finished, Failed or Deleting."""
 
     conditions: Annotated[tuple[Condition, ...], By("type", 16)] = ()
-    """Ready, Progressing, Degraded, SpecAccepted and Stable, each with its reason."""
+    """Ready, Progressing, Degraded, SpecAccepted and Stable, each with its reason, and
+    LocalRecovery if the specification asks for it."""
 
     job_id: Line | None = None
     """Name of the job's directory below checkpointing.storage. It never changes."""
@@ -123,7 +124,7 @@ class CheckpointedJobStatus(Reported):
     """Whether executors keep local copies of state, and why not."""
 
     answered: Answered = Field(default_factory=Answered)
-    """The last requests that were carried out, so that none is carried out twice."""
+    """What was carried out or told last, so that nothing is carried out or told twice."""
 
     parallelism: Count = 0
     """Parallelism of the deployed specification; what a HorizontalPodAutoscaler counts."""

@@ -12,6 +12,7 @@ from typing import Annotated
 from pydantic.json_schema import JsonSchemaValue
 
 from weir.api.constraint import Constraint
+from weir.api.cut import CutTo
 from weir.api.refusal import Unfit
 
 
@@ -33,19 +34,6 @@ class Text(Constraint):
 
     def shown_in(self, schema: JsonSchemaValue) -> JsonSchemaValue:
         return schema | {"pattern": self.pattern, "maxLength": self.longest}
-
-
-@dataclass(frozen=True, slots=True)
-class CutTo(Constraint):
-    """Text of ours that is cut at a length rather than refused."""
-
-    longest: int
-
-    def check(self, value: str) -> str:
-        return value if len(value) <= self.longest else f"{value[: self.longest - 1]}…"
-
-    def shown_in(self, schema: JsonSchemaValue) -> JsonSchemaValue:
-        return schema | {"maxLength": self.longest}
 
 
 ObjectName = Annotated[

@@ -13,6 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from little_cluster import LittleCluster, OperatorDiedError, a_spec
 from weir_operator.plan.actions import EmitEvent
+from weir_operator.plan.observing import Part
+from weir_operator.resource import judge_status
 from weir_operator.resource.progress import RestoreType
 from weir_operator.resource.status import LifecycleState
 
@@ -21,6 +23,16 @@ MODES = [
     {"mode": "savepoint"},
     {"mode": "savepoint", "fallback": "none"},
 ]
+
+UNDER_WAY = (
+    LifecycleState.STARTING,
+    LifecycleState.RUNNING,
+    LifecycleState.RECOVERING,
+    LifecycleState.UPGRADING,
+    LifecycleState.ROLLING_BACK,
+    LifecycleState.SUSPENDING,
+    LifecycleState.DELETING,
+)
 
 
 class AnyHistory(RuleBasedStateMachine):
@@ -95,6 +107,14 @@ class AnyHistory(RuleBasedStateMachine):
     def user_asks_for_a_savepoint(self, value):
         self.cluster.annotation = value
 
+    @rule(value=st.sampled_from(["a", "b"]))
+    def user_asks_for_a_checkpoint(self, value):
+        self.cluster.checkpoint_annotation = value
+
+    @rule(part=st.sampled_from(Part))
+    def user_deletes_what_stands_beside_the_driver(self, part):
+        self.cluster.parts.discard(part)
+
     @precondition(lambda self: self.cluster.storage.places)
     @rule(data=st.data())
     def user_redeploys(self, data):
@@ -152,6 +172,30 @@ class AnyHistory(RuleBasedStateMachine):
         """K4: nobody here asks for the mode stateless."""
         point = self.cluster.status.restore_point
         assert point is None or point.type is not RestoreType.NOTHING
+
+    @invariant()
+    def what_is_under_way_is_looked_at_again(self):
+        """K3: no step waits for an event alone, which may never come."""
+        made = self.cluster.planned()
+        if self.is_there and made.status.state in UNDER_WAY:
+            assert made.actions or made.look_again, made.status.state
+
+    @invariant()
+    def every_status_is_read_back_as_it_was_written(self):
+        """K3."""
+        made = self.cluster.planned().status
+        assert judge_status(made.model_dump(mode="json", exclude_none=True)) == made
+
+    @invariant()
+    def looking_twice_decides_the_same(self):
+        """K3: a plan hangs on nothing but what it was given."""
+        assert self.cluster.planned() == self.cluster.planned()
+
+    @invariant()
+    def no_restore_point_is_lost(self):
+        """K4: whatever has run can be gone on from."""
+        status = self.cluster.status
+        assert status.deployed is None or status.restore_point is not None
 
     def teardown(self):
         """Every state has a way out; then nothing is left to do; and deletion ends."""

@@ -6,6 +6,7 @@ from functools import cache
 import pytest
 
 from little_cluster import LittleCluster, a_spec
+from weir_operator.plan.observing import Part
 
 MOST_WRITES = 20
 """What happens in a story happens within these."""
@@ -50,6 +51,25 @@ def stop_a_bad_version(cluster):
     cluster.edit(image="orders:2")
 
 
+def ask_for_a_checkpoint(cluster):
+    cluster.checkpoint_annotation = "now"
+
+
+def lose_the_keys(cluster):
+    cluster.parts.remove(Part.KEYS)
+
+
+def go_back_to_what_was_left(cluster):
+    """Neither version can read what the newer one left, and the user has agreed."""
+    cluster.may_drop = True
+    cluster.refusing_images |= {"orders:1", "orders:2"}
+    cluster.edit(image="orders:2", rollback={"allowRepeatedOutput": True})
+    while cluster.status.rollback is None or not cluster.drivers or not cluster.drivers[0].why:
+        cluster.turn()
+        cluster.drivers_go_on()
+    cluster.refusing_images.clear()
+
+
 STORIES = [
     upgrade,
     suspend,
@@ -59,6 +79,9 @@ STORIES = [
     redeploy,
     delete,
     stop_a_bad_version,
+    ask_for_a_checkpoint,
+    lose_the_keys,
+    go_back_to_what_was_left,
 ]
 
 
@@ -87,6 +110,7 @@ def after(story, mode, dies_in):
         cluster.status.restore_point.deployment,
         cluster.status.restarts,
         cluster.savepoints_taken,
+        cluster.checkpoints_taken,
         sorted(seen.spec.trigger for seen in cluster.snapshots.values()),
     )
 

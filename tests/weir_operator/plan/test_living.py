@@ -3,7 +3,10 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from little_cluster import LittleCluster, a_spec
+from weir.api.report import JobPhase
 from weir_operator.plan.actions import (
     CreateDriver,
     DeleteDriver,
@@ -12,9 +15,10 @@ from weir_operator.plan.actions import (
     RequestStop,
 )
 from weir_operator.plan.keeping import wait_ms
-from weir_operator.plan.observing import JobPhase, LostPod, Terminated
+from weir_operator.plan.local_recovery import HostPath
+from weir_operator.plan.observing import DriverReport, LostPod, Part, Terminated
 from weir_operator.resource.progress import Action, RestoreType
-from weir_operator.resource.status import LifecycleState
+from weir_operator.resource.status import CheckpointedJobStatus, LifecycleState
 
 
 def a_running_job(**changes):
@@ -26,6 +30,10 @@ def a_running_job(**changes):
 
 def reasons(cluster):
     return [event.reason for event in cluster.events]
+
+
+def condition(status, kind):
+    return next((one for one in status.conditions if one.type == kind), None)
 
 
 def test_a_new_job_gets_a_driver_that_may_start_without_state():
@@ -295,3 +303,120 @@ def test_the_schedulers_state_and_local_recovery_are_shown():
     assert cluster.status.scheduler_running is True
     assert not cluster.status.local_recovery.enabled
     assert "mount no local volume" in cluster.status.local_recovery.reason
+
+
+def test_a_verdict_on_local_recovery_is_a_condition_where_it_was_asked_for():
+    """K8: true or false, with the reason; otherwise nobody is told."""
+    asked = a_running_job(state={"localRecovery": True})
+    seen = replace(asked.observed(), local_volume=HostPath("copies", "/mnt/disks/0"))
+
+    off = condition(asked.status, "LocalRecovery")
+    on = condition(asked.planned(seen).status, "LocalRecovery")
+
+    assert (off.status, "mount no local volume" in off.message) == ("False", True)
+    assert (on.status, on.reason) == ("True", "VolumeOutlivesItsPod")
+    assert condition(a_running_job().status, "LocalRecovery") is None
+
+
+def test_local_copies_are_kept_only_where_they_were_asked_for():
+    """K8: a disk of the node that happens to be mounted is no wish."""
+    cluster = LittleCluster()
+    seen = replace(cluster.observed(), local_volume=HostPath("copies", "/mnt/disks/0"))
+
+    created = next(a for a in cluster.planned(seen).actions if isinstance(a, CreateDriver))
+
+    assert not created.local_recovery
+
+
+def test_an_autoscaler_finds_the_executors_once_the_job_was_deployed():
+    """K6: the scale subresource."""
+    cluster = LittleCluster(a_spec(suspend=True))
+    cluster.turn()
+    assert cluster.status.selector is None
+
+    cluster.edit(suspend=False)
+    cluster.turn()
+
+    assert cluster.status.selector == "weir.dev/job=orders,weir.dev/role=executor"
+
+
+@pytest.mark.parametrize(
+    ("missing", "message"),
+    [(1, "phase slots: waits for 1 more slot"), (2, "phase slots: waits for 2 more slots")],
+)
+def test_a_job_that_waits_for_slots_says_for_how_many(missing, message):
+    """K7."""
+    cluster = LittleCluster()
+    for _ in range(2):
+        cluster.turn()
+        cluster.drivers_go_on()
+    report = DriverReport(1, JobPhase.WAITING_FOR_SLOTS, slots_missing=missing)
+
+    made = cluster.planned(replace(cluster.observed(), report=report))
+
+    assert condition(made.status, "Progressing").message == message
+
+
+def test_a_start_that_falls_back_gets_no_new_deadline():
+    """K6, K7: a job that restarts for ever before it runs is late all the same."""
+    cluster = LittleCluster(a_spec(startDeadlines={"restore": "5 min"}))
+    cluster.settle(rounds=2)
+    driver = cluster.drivers[0]
+    for turn in range(60):
+        driver.phase = (JobPhase.RESTARTING, JobPhase.WAITING_FOR_SLOTS)[turn % 2]
+        driver.is_silent = turn % 3 == 0
+        cluster.turn()
+        cluster.pass_time(10)
+
+    assert "StartTimedOut" in reasons(cluster)
+
+
+def test_a_driver_whose_keys_were_deleted_is_replaced():
+    """K3: nobody could speak with it under new ones; a cache is not believed about it."""
+    cluster = a_running_job()
+    cluster.parts.remove(Part.KEYS)
+    assert cluster.planned(cluster.observed(is_live=False)).actions == (ReadLive(),)
+
+    cluster.settle(rounds=6)
+
+    assert "KeysLost" in reasons(cluster)
+    assert cluster.status.driver.attempt == 2
+    assert cluster.status.state in (LifecycleState.RUNNING, LifecycleState.STABLE)
+
+
+@pytest.mark.parametrize("part", [Part.SERVICE, Part.CONFIG, Part.BUDGET])
+def test_what_was_deleted_beside_a_driver_is_made_again(part):
+    """K2: and the driver goes on."""
+    cluster = a_running_job()
+    cluster.parts.remove(part)
+    cluster.turn()
+
+    assert cluster.parts == set(Part)
+    assert cluster.status.driver.attempt == 1
+
+
+def test_what_a_job_first_starts_from_can_be_edited_until_it_starts():
+    """K4: a job that was made suspended has not begun."""
+    cluster = LittleCluster(a_spec(suspend=True))
+    cluster.settle(rounds=2)
+    recorded = cluster.status.restore_point
+    cluster.settle(rounds=2)
+    assert cluster.status.restore_point == recorded
+
+    cluster.edit(suspend=False, recovery={"path": "s3://weir/savepoints/old"})
+
+    created = next(a for a in cluster.planned().actions if isinstance(a, CreateDriver))
+    assert created.restore.path == "s3://weir/savepoints/old"
+
+
+def test_a_pod_that_is_ending_is_looked_at_again():
+    """K3: the word that it is gone may never come."""
+    cluster = a_running_job()
+    driver = cluster.drivers[0]
+    driver.pod = replace(driver.pod, is_leaving=True)
+    cluster.status = CheckpointedJobStatus()
+
+    made = cluster.planned()
+
+    assert made.actions == ()
+    assert made.look_again is not None

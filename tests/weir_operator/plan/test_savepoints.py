@@ -1,16 +1,20 @@
 """Savepoints are taken once for every wish, become objects, and stay as long as they should."""
 
+from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from little_cluster import BEGINNING, LittleCluster, a_spec
+from weir.api.report import JobPhase, Outcome
 from weir_operator.plan import plan_snapshot
-from weir_operator.plan.actions import Dispose, RemoveFinalizer
-from weir_operator.plan.observing import Disposal, SeenSnapshot
+from weir_operator.plan.actions import Dispose, EmitEvent, RemoveFinalizer
+from weir_operator.plan.observing import Disposal, DriverReport, RequestReport, SeenSnapshot
 from weir_operator.plan.snapshots import JobSight
 from weir_operator.resource import CheckpointedJobSnapshotSpec, CheckpointedJobSnapshotStatus
 from weir_operator.resource.progress import RestorePoint, RestoreType
 from weir_operator.resource.snapshot import DisposalMeans, SnapshotState
-from weir_operator.resource.status import CheckpointedJobStatus
+from weir_operator.resource.status import CheckpointedJobStatus, LifecycleState
 
 PATH = "s3://weir/savepoints/1"
 MEANS = DisposalMeans(image="orders:1", service_account="weir-driver")
@@ -99,7 +103,7 @@ def test_files_are_deleted_without_the_job_and_before_the_object_goes():
     assert [type(action) for action in started.actions] == [Dispose]
 
     done = plan_snapshot(a_complete_one(disposal=Disposal.DONE), None, BEGINNING)
-    assert done.actions == (RemoveFinalizer(),)
+    assert [type(action) for action in done.actions] == [EmitEvent, RemoveFinalizer]
 
 
 def test_what_a_driver_is_to_start_from_is_not_deleted():
@@ -109,8 +113,19 @@ def test_what_a_driver_is_to_start_from_is_not_deleted():
 
     made = plan_snapshot(a_complete_one(), job, BEGINNING + timedelta(days=1))
 
-    assert made.actions == ()
+    assert [action.reason for action in made.actions] == ["DisposalBlocked"]
     assert made.status.in_use
+
+
+def test_a_blocked_disposal_is_told_once():
+    """K5, K7."""
+    made = plan_snapshot(a_complete_one(disposal=Disposal.FAILED), None, BEGINNING)
+    again = plan_snapshot(
+        replace(a_complete_one(disposal=Disposal.FAILED), status=made.status), None, BEGINNING
+    )
+
+    assert [action.reason for action in made.actions] == ["DisposalBlocked"]
+    assert again.actions == ()
 
 
 def test_files_of_a_savepoint_that_is_being_taken_are_not_forgotten():
@@ -119,5 +134,60 @@ def test_files_of_a_savepoint_that_is_being_taken_are_not_forgotten():
     status = CheckpointedJobSnapshotStatus(state=SnapshotState.IN_PROGRESS)
     seen = SeenSnapshot("orders-1", spec, status, BEGINNING, is_deleted=True)
 
-    assert plan_snapshot(seen, JobSight(CheckpointedJobStatus()), BEGINNING).actions == ()
+    waits = plan_snapshot(seen, JobSight(CheckpointedJobStatus()), BEGINNING)
+    assert RemoveFinalizer() not in waits.actions
     assert plan_snapshot(seen, None, BEGINNING).actions == (RemoveFinalizer(),)
+
+
+def test_a_deleted_snapshot_does_not_wait_for_a_suspended_job():
+    """K10: there is no driver that could still be taking it."""
+    spec = CheckpointedJobSnapshotSpec(job_name="orders", dispose_on_delete=True)
+    status = CheckpointedJobSnapshotStatus(state=SnapshotState.IN_PROGRESS)
+    seen = SeenSnapshot("orders-1", spec, status, BEGINNING, is_deleted=True)
+    job = JobSight(CheckpointedJobStatus(state=LifecycleState.SUSPENDED))
+
+    assert plan_snapshot(seen, job, BEGINNING).actions == (RemoveFinalizer(),)
+
+
+@pytest.mark.parametrize("path", [None, "memory://", "savepoints/1", "s3://user:word@host/x"])
+def test_a_place_that_a_driver_made_up_is_not_believed(path):
+    """X3: the snapshot has failed, and nothing else has."""
+    cluster = a_running_job()
+    cluster.annotation = "one"
+    cluster.turn()
+    (seen,) = cluster.snapshots.values()
+    key = seen.status.request_id
+    report = DriverReport(
+        1, JobPhase.RUNNING, requests=(RequestReport(key, Outcome.COMPLETED, path, 0),)
+    )
+
+    made = plan_snapshot(seen, JobSight(cluster.status, report), cluster.now)
+
+    assert (made.status.failures, made.status.path) == (1, None)
+
+
+def test_an_annotation_asks_for_a_checkpoint_too():
+    """K5: once for each value, whatever was said of savepoints."""
+    cluster = a_running_job()
+    cluster.annotation = cluster.checkpoint_annotation = "one"
+    cluster.settle(rounds=5)
+
+    assert sorted(s.spec.type for s in cluster.snapshots.values()) == ["checkpoint", "savepoint"]
+    assert (cluster.savepoints_taken, cluster.checkpoints_taken) == (1, 1)
+
+    cluster.checkpoint_annotation = "two"
+    cluster.settle(rounds=5)
+
+    assert (cluster.savepoints_taken, cluster.checkpoints_taken) == (1, 2)
+
+
+def test_failed_savepoints_of_a_schedule_drive_out_none_that_can_be_restored():
+    """K5: retention counts what is complete."""
+    cluster = a_running_job(savepoints={"interval": "1 min", "maxCount": 2})
+    cluster.settle(rounds=12)
+    cluster.fails_savepoints = True
+    cluster.settle(rounds=60)
+
+    states = [seen.status.state for seen in cluster.snapshots.values()]
+    assert states.count(SnapshotState.COMPLETED) == 2
+    assert states.count(SnapshotState.FAILED) >= 2

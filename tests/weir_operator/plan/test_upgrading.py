@@ -3,6 +3,7 @@
 import pytest
 
 from little_cluster import LittleCluster, a_spec
+from weir.api.report import JobPhase
 from weir_operator.plan.actions import CreateDriver, RequestStop
 from weir_operator.resource.progress import RestoreType, StepName, StepState
 from weir_operator.resource.status import LifecycleState
@@ -271,3 +272,117 @@ def test_an_upgrade_says_what_it_waits_for():
     cluster.turn()
 
     assert "waits for its savepoint" in cluster.status.upgrade.next
+
+
+def test_an_edit_that_cannot_be_run_does_not_resume_a_suspended_job():
+    """K6: not while it is being suspended, and not afterwards."""
+    cluster = a_stable_job()
+    cluster.edit(suspend=True)
+    cluster.turn()
+    cluster.edit(parallelism=-1)
+    cluster.settle(rounds=6)
+    assert (cluster.status.state, cluster.drivers) == (LifecycleState.SUSPENDED, [])
+
+    cluster.edit(parallelism=2, suspend=False)
+    cluster.settle(rounds=10)
+
+    assert cluster.status.state in UP
+
+
+def test_an_edit_that_cannot_be_run_does_not_end_a_rollback():
+    """K6: what failed is not tried again for it."""
+    cluster = a_stable_job()
+    cluster.refusing_images.add("orders:2")
+    cluster.edit(image="orders:2")
+    while cluster.status.rollback is None:
+        cluster.settle(rounds=1)
+    cluster.edit(parallelism=-1)
+    attempt = cluster.status.driver.attempt
+    cluster.settle(rounds=12)
+
+    assert cluster.status.state is LifecycleState.ROLLED_BACK
+    assert image_of(cluster) == "orders:1"
+    assert cluster.status.driver.attempt == attempt + 1
+
+
+def test_a_redeployment_that_was_rolled_back_is_not_done_again():
+    """K6: its nonce was answered; only a new value asks again."""
+    cluster = a_stable_job()
+    cluster.may_drop = True
+    cluster.refusing_images.add("orders:2")
+    cluster.edit(image="orders:2", redeployNonce=1, recovery={"path": min(cluster.storage.places)})
+    cluster.settle(rounds=12)
+    assert cluster.status.state is LifecycleState.ROLLED_BACK
+    cluster.may_drop = False
+
+    cluster.edit(image="orders:3")
+
+    assert restored_by(cluster).type is RestoreType.LAST_STATE
+
+
+def test_a_restart_that_comes_with_an_edit_of_an_upgrade_is_one_restart():
+    """K6: the upgrade restarts the job as it is."""
+    cluster = a_stable_job()
+    cluster.edit(image="orders:2")
+    cluster.turn()
+    cluster.edit(restartNonce=1)
+    cluster.settle(rounds=15)
+
+    assert cluster.status.driver.attempt == 2
+
+
+def test_a_redeployment_asked_for_as_a_job_resumes_is_not_swallowed():
+    """K6: what the new driver starts from is written down anew."""
+    cluster = a_stable_job()
+    path = min(cluster.storage.places)
+    cluster.edit(suspend=True)
+    cluster.settle(rounds=5)
+    cluster.edit(suspend=False)
+    cluster.turn(cluster.observed(is_live=False))
+    cluster.may_drop = True
+    cluster.edit(redeployNonce=1, recovery={"path": path})
+
+    assert restored_by(cluster).path == path
+
+
+def test_a_deletion_in_the_middle_of_an_upgrade_leaves_its_savepoint_behind():
+    """K5, K10: as an object, though the upgrade never came to make it."""
+    cluster = a_stable_job(upgrade=SAVEPOINT)
+    cluster.edit(image="orders:2")
+    cluster.turn()
+    made = cluster.planned()
+    cluster.status = made.status
+    cluster.deleted_at = cluster.now
+    cluster.settle(rounds=6)
+
+    assert cluster.is_gone
+    assert [s.spec.trigger for s in cluster.snapshots.values()] == ["upgrade"]
+
+
+def test_a_rollback_that_fails_is_not_rolled_back():
+    """K6: the stable version waits for a person."""
+    cluster = a_stable_job()
+    cluster.refusing_images |= {"orders:1", "orders:2"}
+    cluster.edit(image="orders:2")
+    cluster.settle(rounds=40)
+    attempt = cluster.status.driver.attempt
+    cluster.settle(rounds=40)
+
+    assert cluster.status.state is LifecycleState.FAILED
+    assert cluster.status.driver.attempt == attempt == 3
+
+
+def test_a_version_that_restarts_for_ever_is_rolled_back():
+    """K6: it never runs, it never fails for good, and it is late all the same."""
+    cluster = a_stable_job(startDeadlines={"restore": "5 min"})
+    cluster.edit(image="orders:2")
+    for turn in range(120):
+        cluster.turn()
+        cluster.drivers_go_on()
+        cluster.pass_time(10)
+        for driver in cluster.drivers:
+            if driver.image == "orders:2" and driver.phase is not None:
+                phases = (JobPhase.RESTARTING, JobPhase.WAITING_FOR_SLOTS)
+                driver.phase = phases[turn % 2]
+
+    assert cluster.status.state is LifecycleState.ROLLED_BACK

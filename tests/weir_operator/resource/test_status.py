@@ -5,7 +5,12 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import ValidationError
 
-from weir_operator.resource import CheckpointedJobSnapshotStatus, CheckpointedJobStatus
+from weir_operator.resource import (
+    CheckpointedJobSnapshotStatus,
+    CheckpointedJobStatus,
+    Refused,
+    judge_status,
+)
 from weir_operator.resource.conditions import Condition, ConditionStatus, ConditionType
 from weir_operator.resource.progress import (
     Action,
@@ -74,6 +79,35 @@ def test_what_a_newer_release_wrote_is_ignored():
     written = STATUS.model_dump(mode="json", exclude_none=True) | {"moodOfTheJob": "sunny"}
 
     assert CheckpointedJobStatus.model_validate(written) == STATUS
+
+
+@pytest.mark.parametrize(
+    ("field", "given"),
+    [
+        ("conditions", [{"type": "Happy"}]),
+        ("state", "Happy"),
+        ("intent", {"action": "Dance"}),
+        ("history", [{"mood": "sunny"}]),
+    ],
+)
+def test_words_for_people_of_a_newer_release_keep_no_job_from_being_looked_after(field, given):
+    """K3, K7: they are written anew, and all that matters is still known."""
+    written = STATUS.model_dump(mode="json", exclude_none=True)
+    without = {name: value for name, value in written.items() if name != field}
+
+    read_back = judge_status(written | {field: given})
+
+    assert read_back == CheckpointedJobStatus.model_validate(without)
+
+
+def test_a_restore_point_that_cannot_be_read_is_not_forgotten():
+    """K4: the job is left alone rather than started from less."""
+    written = STATUS.model_dump(mode="json", exclude_none=True)
+
+    judged = judge_status(written | {"restorePoint": {"type": "Elsewhere"}})
+
+    assert isinstance(judged, Refused)
+    assert judged.problems[0].field.startswith("status.restorePoint")
 
 
 def test_a_long_message_is_cut():

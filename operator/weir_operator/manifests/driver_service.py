@@ -1,0 +1,24 @@
+"""The Service by which people and programs find a job's driver, whichever attempt it is.
+
+It outlives attempts, so it asks for no number. It has no address of its own: a name that leads to
+the driver's pod is all that is wanted, even before the driver is ready.
+"""
+
+from weir_operator.manifests.names import Role, labels, selector, service_name
+from weir_operator.manifests.ownership import Manifest, Owner
+from weir_operator.manifests.places import PORTS
+from weir_operator.resource.names import JOB
+
+
+def service(owner: Owner) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": owner.metadata(JOB, service_name(owner.name), labels(owner.name)),
+        "spec": {
+            "clusterIP": "None",
+            "publishNotReadyAddresses": True,
+            "selector": selector(owner.name, Role.DRIVER),
+            "ports": [{"name": name, "port": port} for name, port in PORTS.items()],
+        },
+    }

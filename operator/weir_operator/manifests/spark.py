@@ -1,0 +1,102 @@
+"""What Spark is told by ``spark-defaults.conf``, in the driver's client mode.
+
+Three layers again: the sizes that follow from the resources, which a user may set otherwise; the
+user's own settings; and above them what slots, ownership and fencing rest on. Executors reach the
+driver by its pod's address and not by the Service's name: while a lost node still holds an older
+driver, that name may lead to either, and an executor must never find the wrong one.
+
+The file has the format of Java's properties. A line break in a value would begin a setting that
+nobody has judged, so everything that has a meaning there is escaped.
+"""
+
+from weir_operator.manifests import sizing
+from weir_operator.manifests.names import Role, executor_prefix, pod_labels
+from weir_operator.manifests.order import DriverOrder
+from weir_operator.manifests.ownership import Owner
+from weir_operator.manifests.places import (
+    BLOCKS_PORT,
+    CONFIG_DIRECTORY,
+    EXECUTOR_FILE,
+    SPARK_PORT,
+)
+from weir_operator.resource.job import CheckpointedJobSpec
+from weir_operator.resource.pods import EXECUTOR_CONTAINER
+
+_ESCAPED = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
+_IN_VALUES = str.maketrans(_ESCAPED)
+_IN_KEYS = str.maketrans(_ESCAPED | {sign: f"\\{sign}" for sign in " :=#!"})
+
+
+def spark_defaults(owner: Owner, order: DriverOrder) -> str:
+    """The text of the file."""
+    lines = (
+        f"{key.translate(_IN_KEYS)} = {value.translate(_IN_VALUES)}\n"
+        for key, value in sorted(_settings(owner, order).items())
+    )
+    return "".join(lines)
+
+
+def _settings(owner: Owner, order: DriverOrder) -> dict[str, str]:
+    spec = order.spec
+    return {
+        **_memory(spec),
+        **spec.spark_conf,
+        **_driver(owner, order),
+        **_executors(spec),
+        **_executor_pods(owner, order),
+    }
+
+
+def _memory(spec: CheckpointedJobSpec) -> dict[str, str]:
+    """The pods' memory, shared out; a heap that the user chose leaves the rest to Python."""
+    drivers = sizing.memory_mib(spec.driver.resources)
+    executors = sizing.memory_mib(spec.executor.resources)
+    chosen = sizing.read_mib(spec.spark_conf.get("spark.executor.memory", ""))
+    heap = chosen or sizing.heap_mib(executors, sizing.EXECUTORS_HEAP)
+    return {
+        "spark.driver.memory": f"{sizing.heap_mib(drivers, sizing.DRIVERS_HEAP)}m",
+        "spark.executor.memory": f"{heap}m",
+        "spark.executor.memoryOverhead": f"{sizing.overhead_mib(executors, heap)}m",
+    }
+
+
+def _driver(owner: Owner, order: DriverOrder) -> dict[str, str]:
+    return {
+        "spark.app.name": owner.name,
+        "spark.driver.host": "${env:WEIR_HOST}",
+        "spark.driver.bindAddress": "${env:WEIR_HOST}",
+        "spark.driver.port": str(SPARK_PORT),
+        "spark.driver.blockManager.port": str(BLOCKS_PORT),
+        "spark.kubernetes.namespace": owner.namespace,
+        "spark.kubernetes.driver.pod.name": order.name,
+    }
+
+
+def _executors(spec: CheckpointedJobSpec) -> dict[str, str]:
+    """One task per core: a slot holds its core for good."""
+    requests, limits = spec.executor.resources.requests, spec.executor.resources.limits
+    cores = {
+        "spark.kubernetes.executor.request.cores": requests.get("cpu") or limits.get("cpu"),
+        "spark.kubernetes.executor.limit.cores": limits.get("cpu"),
+    }
+    return {
+        "spark.executor.instances": str(sizing.executors(spec)),
+        "spark.executor.cores": str(spec.slots_per_executor),
+        **{key: amount for key, amount in cores.items() if amount is not None},
+    }
+
+
+def _executor_pods(owner: Owner, order: DriverOrder) -> dict[str, str]:
+    spec = order.spec
+    return {
+        "spark.kubernetes.container.image": spec.image,
+        "spark.kubernetes.container.image.pullPolicy": spec.image_pull_policy.value,
+        "spark.kubernetes.authenticate.executor.serviceAccountName": spec.service_account,
+        "spark.kubernetes.executor.podNamePrefix": executor_prefix(owner.name, order.attempt),
+        "spark.kubernetes.executor.podTemplateFile": f"{CONFIG_DIRECTORY}/{EXECUTOR_FILE}",
+        "spark.kubernetes.executor.podTemplateContainerName": EXECUTOR_CONTAINER,
+        **{
+            f"spark.kubernetes.executor.label.{label}": value
+            for label, value in pod_labels(owner.name, Role.EXECUTOR, order.attempt).items()
+        },
+    }
