@@ -20,6 +20,10 @@ def is_alive(pid: int) -> bool:
     return _session_of(pid) is not None
 
 
+def parent_of(pid: int) -> int:
+    return int(_fields(pid)[1])
+
+
 def is_frozen(pid: int) -> bool:
     return _fields(pid)[:1] == ["T"]
 

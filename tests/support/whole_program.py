@@ -27,6 +27,7 @@ def run_to_its_end(script: str, home: Path, **environment: str) -> None:
                 **os.environ,
                 "PYTHONPATH": os.pathsep.join(SEARCHED),
                 "SPARK_LOCAL_IP": "127.0.0.1",
+                "SPARK_WORKER_DIR": str(home / "work"),
                 **environment,
             },
             start_new_session=True,

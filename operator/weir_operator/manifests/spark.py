@@ -26,6 +26,8 @@ _ESCAPED = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
 _IN_VALUES = str.maketrans(_ESCAPED)
 _IN_KEYS = str.maketrans(_ESCAPED | {sign: f"\\{sign}" for sign in " :=#!"})
 
+SLOT_CORES = 2
+
 
 def spark_defaults(owner: Owner, order: DriverOrder) -> str:
     """The text of the file."""
@@ -73,16 +75,20 @@ def _driver(owner: Owner, order: DriverOrder) -> dict[str, str]:
 
 
 def _executors(spec: CheckpointedJobSpec) -> dict[str, str]:
-    """One task per core: a slot holds its core for good."""
+    """Cores as Spark counts its tasks by them: two for each slot, and one for any other task.
+
+    So no executor takes more slots than it shall have, and Spark's own jobs find room beside them.
+    What a pod asks of its node is another matter, and the user's to say.
+    """
     requests, limits = spec.executor.resources.requests, spec.executor.resources.limits
-    cores = {
-        "spark.kubernetes.executor.request.cores": requests.get("cpu") or limits.get("cpu"),
-        "spark.kubernetes.executor.limit.cores": limits.get("cpu"),
-    }
+    slots = spec.slots_per_executor
+    limit = limits.get("cpu")
     return {
         "spark.executor.instances": str(sizing.executors(spec)),
-        "spark.executor.cores": str(spec.slots_per_executor),
-        **{key: amount for key, amount in cores.items() if amount is not None},
+        "spark.executor.cores": str(slots * SLOT_CORES + 1),
+        "spark.weir.slotCores": str(SLOT_CORES),
+        "spark.kubernetes.executor.request.cores": requests.get("cpu") or limit or str(slots),
+        **({} if limit is None else {"spark.kubernetes.executor.limit.cores": limit}),
     }
 
 

@@ -216,6 +216,7 @@ def _let_go(plan: SnapshotPlan, seen: SeenSnapshot, now: datetime) -> SnapshotPl
             )
         case Disposal.ABSENT:
             disposing = plan.writing(state=SnapshotState.DISPOSING, message=None)
-            return disposing.doing(Dispose(seen.name, disposing.status))
+            disposing = disposing.doing(Dispose(seen.name, disposing.status))
+            return replace(disposing, look_again=later(now, LOOK_MS))
         case Disposal.ACTIVE:
             return replace(plan, look_again=later(now, LOOK_MS))

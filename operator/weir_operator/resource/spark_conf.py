@@ -16,6 +16,7 @@ SLOTS = "slots depend on it, and the runtime sets it", "remove it"
 OWNED: Mapping[str, tuple[str, str]] = {
     "weir.": ("settings of the job are fields of the resource", "use the field of that name"),
     "spark.master": OPERATOR,
+    "spark.weir.": SLOTS,
     "spark.submit.": OPERATOR,
     "spark.app.name": ("the job is called as its resource", "remove it"),
     "spark.driver.host": OPERATOR,

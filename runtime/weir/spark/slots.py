@@ -15,14 +15,20 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext, TaskContext
+from pyspark import RDD, SparkContext, TaskContext
 from pyspark.errors import PySparkException
+from pyspark.resource import ResourceProfileBuilder, TaskResourceRequests
 
 from weir.slot.process import SlotSetting, host_subtasks
 
 log = logging.getLogger("weir.spark")
 
 POOL = "weir-slots"
+
+SLOT_CORES = "spark.weir.slotCores"
+"""How many of an executor's cores a slot holds; those that are left over are for Spark's other jobs.
+A machine of its own has cores to spare beside its slots. Executors are cut to fit, so there a slot
+counts for two cores and each executor has one more: no slot finds room there, but a task does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +69,18 @@ class SparkSlots:
         self._spark.setJobGroup(self._group, "Weir slots", interruptOnCancel=True)
         self._spark.setLocalProperty("spark.scheduler.pool", POOL)
         try:
-            self._spark.parallelize(range(count), count).mapPartitionsWithIndex(task).count()
+            places = self._holding_cores(self._spark.parallelize(range(count), count))
+            places.mapPartitionsWithIndex(task).count()
         except (Py4JError, PySparkException) as problem:
             if not self._is_over:
                 log.critical("Spark ended the slots: %s", str(problem).splitlines()[0])
+
+    def _holding_cores(self, places: RDD[int]) -> RDD[int]:
+        cores = self._spark.getConf().get(SLOT_CORES)
+        if cores is None:
+            return places
+        wanted = TaskResourceRequests().cpus(int(cores))
+        return places.withResources(ResourceProfileBuilder().require(wanted).build)
 
     def kill(self, task_attempt: int, why: str) -> None:
         """End a task that does not listen any more; Spark starts it again."""

@@ -43,7 +43,8 @@ def test_an_executor_has_a_core_for_each_slot():
     """R3: whatever of a processor the pod asks for."""
     told = settings(slotsPerExecutor=4, executor={"resources": {"requests": {"cpu": "500m"}}})
 
-    assert told["spark.executor.cores"] == "4"
+    assert told["spark.executor.cores"] == "9"
+    assert told["spark.weir.slotCores"] == "2"
     assert told["spark.kubernetes.executor.request.cores"] == "500m"
     assert "spark.kubernetes.executor.limit.cores" not in told
 

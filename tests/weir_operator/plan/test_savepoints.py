@@ -106,6 +106,14 @@ def test_files_are_deleted_without_the_job_and_before_the_object_goes():
     assert [type(action) for action in done.actions] == [EmitEvent, RemoveFinalizer]
 
 
+@pytest.mark.parametrize("disposal", [Disposal.ABSENT, Disposal.ACTIVE])
+def test_a_disposal_is_looked_at_until_it_has_ended(disposal):
+    """K5: nobody tells when its Job has."""
+    made = plan_snapshot(a_complete_one(disposal=disposal), None, BEGINNING)
+
+    assert made.look_again is not None
+
+
 def test_what_a_driver_is_to_start_from_is_not_deleted():
     """K5."""
     point = RestorePoint(type=RestoreType.PATH, path=PATH, recorded_at=BEGINNING)

@@ -1,0 +1,268 @@
+"""Puts the operator together and runs it: ``python -m weir_operator``.
+
+The only place that knows all the others. Every setting is a flag, and an environment variable of
+the same name for a Deployment. The operator acts only while it holds its Lease; when it loses it,
+the process ends at once, so that nothing of it is left that could act.
+"""
+
+import argparse
+import asyncio
+import logging
+import os
+import socket
+import sys
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from time import monotonic
+
+import kopf
+from kubernetes_asyncio.client import Configuration
+
+from weir.errors import JobRejected, Unavailable, WeirError
+from weir_operator.cluster import access
+from weir_operator.cluster.answers import ApiRefused, Request, good
+from weir_operator.cluster.contacts import Contacts
+from weir_operator.cluster.lease import Lease
+from weir_operator.cluster.listing import everything, sweep
+from weir_operator.cluster.looking import Eyes
+from weir_operator.cluster.making import Hands
+from weir_operator.cluster.places import JOBS, NODES, Key
+from weir_operator.cluster.sights import see_node
+from weir_operator.cluster.watched import Watched
+from weir_operator.driver_client import DriverClient
+from weir_operator.handlers import journal
+from weir_operator.handlers.acting import Actor
+from weir_operator.handlers.canary import Canary
+from weir_operator.handlers.desk import Desk, Look, Looked
+from weir_operator.handlers.health import Health
+from weir_operator.handlers.jobs import JobLooks
+from weir_operator.handlers.metrics import Metrics
+from weir_operator.handlers.snapshots import SnapshotLooks
+from weir_operator.handlers.watching import Watches, quieten, registry_of, settings_of
+
+log = logging.getLogger("weir_operator")
+
+SWEEP_EVERY_S = 300.0
+RETRY_S = 5.0
+FAREWELL_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What an operator can be told."""
+
+    kubeconfig: str | None
+    namespaces: tuple[str, ...]
+    """None of them means the whole cluster."""
+    own_namespace: str
+    identity: str
+    lease: str
+    driver_port: int
+    health_port: int
+    metrics_port: int
+    lost_after: timedelta
+    log_level: str
+    log_format: str
+
+
+def read_settings(arguments: Sequence[str]) -> Settings:
+    parser = argparse.ArgumentParser(prog="weir-operator", description="Runs CheckpointedJobs.")
+    flag = parser.add_argument
+    flag("--kubeconfig", default=_given("KUBECONFIG"), help="file; without it, from the cluster")
+    flag(
+        "--namespaces", default=_given("NAMESPACES") or "", help="a,b,c; the whole cluster if none"
+    )
+    flag("--own-namespace", default=_given("OWN_NAMESPACE") or "weir-system", help="of the Lease")
+    flag("--identity", default=_given("IDENTITY") or socket.gethostname(), help="in the Lease")
+    flag("--lease", default=_given("LEASE") or "weir-operator", help="name of the Lease")
+    flag("--driver-port", type=int, default=_given("DRIVER_PORT") or 8081, help="of drivers' APIs")
+    flag("--health-port", type=int, default=_given("HEALTH_PORT") or 8080, help="/healthz, /readyz")
+    flag("--metrics-port", type=int, default=_given("METRICS_PORT") or 9090, help="/metrics")
+    flag(
+        "--lost-after",
+        type=float,
+        default=_given("LOST_AFTER") or 40.0,
+        help="seconds until a node that is not ready counts as lost",
+    )
+    flag("--log-level", default=_given("LOG_LEVEL") or "INFO", choices=("DEBUG", "INFO", "WARNING"))
+    flag("--log-format", default=_given("LOG_FORMAT") or "json", choices=("json", "text"))
+    given = vars(parser.parse_args(arguments))
+    names = tuple(name.strip() for name in given.pop("namespaces").split(",") if name.strip())
+    patience = timedelta(seconds=given.pop("lost_after"))
+    return Settings(namespaces=names, lost_after=patience, **given)
+
+
+def _given(name: str) -> str | None:
+    return os.environ.get(f"WEIR_OPERATOR_{name}") or None
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Operator:
+    """All parts of one process."""
+
+    def __init__(self, settings: Settings, configuration: Configuration, metrics: Metrics) -> None:
+        self._settings = settings
+        self._configuration = configuration
+        self._metrics = metrics
+        self.api = access.RestApi(configuration, metrics.called)
+        self._client = DriverClient()
+        self._watched = Watched()
+        self._eyes = Eyes(self.api, self._watched, settings.lost_after)
+        actor = Actor(
+            self.api,
+            self._watched,
+            self._eyes,
+            Hands(self.api),
+            Contacts(self.api),
+            self._client,
+            settings.driver_port,
+            now,
+        )
+        self._jobs = self._desk("job", JobLooks(actor, metrics, now).look)
+        self._snapshots = self._desk("snapshot", SnapshotLooks(actor, now).look)
+        everywhere = not settings.namespaces
+        is_watched = everywhere or settings.own_namespace in settings.namespaces
+        self.canary = Canary(self.api, settings.own_namespace, is_watched)
+        self.lease = Lease(self.api, Key(settings.own_namespace, settings.lease), settings.identity)
+
+    def _desk(self, kind: str, look: Look) -> Desk:
+        async def timed(key: Key) -> Looked:
+            started = monotonic()
+            try:
+                return await look(key)
+            finally:
+                self._metrics.looked(kind, monotonic() - started)
+
+        return Desk(kind, timed, self._metrics.failed, now)
+
+    async def reached(self) -> None:
+        """Wait until the API server answers and knows our resources."""
+        scope = self._settings.namespaces[0] if self._settings.namespaces else None
+        request = Request("GET", JOBS, JOBS.within(scope), {"limit": "1"})
+        while True:
+            try:
+                good(request, await self.api.call(request))
+            except (ApiRefused, Unavailable) as problem:
+                log.warning("The operator waits for its resources.", extra={"why": str(problem)})
+                await asyncio.sleep(RETRY_S)
+            else:
+                return
+
+    async def run(self) -> None:
+        """Watch and act until cancelled, or until Kopf ends."""
+        await self._see_nodes()
+        await self._swept()
+        watches = Watches(self._watched, self._jobs, self._snapshots, self.canary)
+        sees_nodes = self._eyes.may_see_nodes
+        beside = [
+            asyncio.create_task(self._sweep_forever(), name="sweep"),
+            asyncio.create_task(self.canary.beat_forever(), name="canary"),
+        ]
+        try:
+            await kopf.operator(
+                registry=registry_of(watches, self._configuration, sees_nodes=sees_nodes),
+                settings=settings_of(),
+                namespaces=self._settings.namespaces,
+                clusterwide=not self._settings.namespaces,
+            )
+        finally:
+            for task in beside:
+                task.cancel()
+            await self._stop_acting()
+
+    async def lead(self) -> None:
+        """Keep the Lease; without it nothing goes on, however long the rest takes to end."""
+        try:
+            await self.lease.keep()
+        finally:
+            await self._stop_acting()
+
+    async def _stop_acting(self) -> None:
+        await self._jobs.close()
+        await self._snapshots.close()
+
+    async def close(self) -> None:
+        await self._client.close()
+        await self.api.close()
+
+    async def _see_nodes(self) -> None:
+        """All nodes, before any pod: a node that is not known yet must not count as lost."""
+        try:
+            async for body in everything(self.api, NODES, (None,)):
+                node = see_node(body)
+                self._watched.nodes[node.name] = node
+        except ApiRefused:
+            self._eyes.may_see_nodes = False
+            log.warning("The operator may not list nodes; lost ones are waited for.")
+
+    async def _swept(self) -> None:
+        namespaces: tuple[str | None, ...] = self._settings.namespaces or (None,)
+        stirred = await sweep(self.api, self._watched, namespaces)
+        for key in sorted(stirred.jobs):
+            self._jobs.ring(key)
+        for key in sorted(stirred.snapshots):
+            self._snapshots.ring(key)
+
+    async def _sweep_forever(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_EVERY_S)
+            try:
+                await self._swept()
+            except (ApiRefused, Unavailable) as problem:
+                log.warning("A sweep was cut short.", extra={"why": str(problem)})
+
+
+async def run(settings: Settings) -> None:
+    """Lead when it is our turn; return when told to end, raise when leadership is lost."""
+    metrics = Metrics()
+    health = Health(metrics, now)
+    await health.serve(settings.health_port, settings.metrics_port)
+    operator = Operator(settings, await access.find(settings.kubeconfig), metrics)
+    try:
+        await operator.reached()
+        health.is_ready = True
+        await operator.lease.acquire()
+        health.canary = operator.canary
+        await _first_to_end(operator.run(), operator.lead())
+        await operator.lease.release()
+    finally:
+        await operator.close()
+        await health.close()
+
+
+async def _first_to_end(*coroutines: Coroutine[object, object, None]) -> None:
+    """Run them beside each other; when one ends, end the others and raise what it raised."""
+    tasks = [asyncio.create_task(one) for one in coroutines]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FAREWELL_S):
+                await asyncio.gather(*tasks, return_exceptions=True)
+    for task in done:
+        task.result()
+
+
+def main() -> None:
+    settings = read_settings(sys.argv[1:])
+    journal.begin(settings.log_level, as_json=settings.log_format == "json")
+    quieten()
+    try:
+        asyncio.run(run(settings))
+    except JobRejected as refused:
+        log.error("The operator cannot run.", extra={"why": str(refused)})  # noqa: TRY400
+        sys.exit(2)
+    except WeirError as ended:
+        log.error("The operator ends.", extra={"why": str(ended)})  # noqa: TRY400
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""How a driver is spoken to: its token and, with TLS, the authority that its certificate is of.
+
+Both are read from Secrets of the job's namespace, kept in memory for a while and told to nobody but
+the driver itself (X4). A driver that does not know the token any more is asked with a fresh one.
+"""
+
+import base64
+import binascii
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from weir_operator.cluster.answers import Api, good, read
+from weir_operator.cluster.objects import Opened
+from weir_operator.cluster.places import SECRETS, Key
+from weir_operator.manifests.names import keys_name
+
+KEPT = timedelta(minutes=10)
+MISSED = timedelta(seconds=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Contact:
+    """What it takes to speak to the drivers of a job."""
+
+    token: str = field(repr=False)
+    authority: str | None = None
+    """Certificate of the authority, if the drivers speak TLS."""
+
+
+@dataclass(slots=True)
+class Contacts:
+    """The contacts of all jobs, by the uid of their resource."""
+
+    api: Api
+    _known: dict[str, tuple[datetime, Contact | None]] = field(default_factory=dict)
+
+    async def of(self, job: Opened, tls_secret: str | None, now: datetime) -> Contact | None:
+        """None if the job has no keys yet, or none that can be read."""
+        known = self._known.get(job.uid)
+        if known is not None and now < known[0]:
+            return known[1]
+        found = await self._read(job, tls_secret)
+        self._known[job.uid] = (now + (MISSED if found is None else KEPT), found)
+        return found
+
+    def forget(self, uid: str) -> None:
+        self._known.pop(uid, None)
+
+    async def _read(self, job: Opened, tls_secret: str | None) -> Contact | None:
+        namespace = job.key.namespace
+        token = await self._entry(Key(namespace, keys_name(job.key.name)), "token")
+        if token is None:
+            return None
+        if tls_secret is None:
+            return Contact(token)
+        authority = await self._entry(Key(namespace, tls_secret), "ca.crt")
+        return None if authority is None else Contact(token, authority)
+
+    async def _entry(self, secret: Key, name: str) -> str | None:
+        request = read(SECRETS, secret)
+        answer = await self.api.call(request)
+        if answer.is_missing:
+            return None
+        given = (good(request, answer).get("data") or {}).get(name)
+        try:
+            return None if given is None else base64.b64decode(given, validate=True).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            return None

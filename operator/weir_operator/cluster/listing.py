@@ -1,0 +1,96 @@
+"""Lists whole kinds, page by page: to forget what a watch has missed the end of.
+
+A page at a time, because a thousand jobs with all their pods in one piece would be the largest
+thing in the operator's memory. Only what was known before the list began is forgotten, so that an
+object which was made meanwhile is not.
+"""
+
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
+
+from weir_operator.cluster.answers import Api, Json, Request, good
+from weir_operator.cluster.objects import Opened
+from weir_operator.cluster.places import JOBS, PODS, SNAPSHOTS, Key, Place
+from weir_operator.cluster.sights import SeenPod, see_pod
+from weir_operator.cluster.watched import Watched
+from weir_operator.manifests.names import JOB_LABEL
+
+PAGE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Stirred:
+    """What turned out to be otherwise than it was known."""
+
+    jobs: frozenset[Key] = frozenset()
+    snapshots: frozenset[Key] = frozenset()
+
+
+async def everything(
+    api: Api, place: Place, namespaces: Iterable[str | None]
+) -> AsyncIterator[Json]:
+    """All objects of a kind that are ours, in these namespaces; none stands for the cluster."""
+    for namespace in namespaces:
+        query = {"limit": str(PAGE)}
+        if place is PODS:
+            query["labelSelector"] = JOB_LABEL
+        more = True
+        while more:
+            request = Request("GET", place, place.within(namespace), query)
+            page = good(request, await api.call(request))
+            for body in page.get("items") or ():
+                yield body
+            more = bool((page.get("metadata") or {}).get("continue"))
+            query["continue"] = str((page.get("metadata") or {}).get("continue", ""))
+
+
+async def sweep(api: Api, watched: Watched, namespaces: tuple[str | None, ...]) -> Stirred:
+    """Bring what is known in line with what is there."""
+    jobs = await _sweep_jobs(api, watched, namespaces)
+    snapshots = await _sweep_snapshots(api, watched, namespaces)
+    return Stirred(jobs | await _sweep_pods(api, watched, namespaces), snapshots)
+
+
+async def _sweep_jobs(
+    api: Api, watched: Watched, namespaces: tuple[str | None, ...]
+) -> frozenset[Key]:
+    unseen, stirred = set(watched.jobs), set()
+    async for body in everything(api, JOBS, namespaces):
+        job = Opened(body)
+        unseen.discard(job.key)
+        if watched.put_job(job):
+            stirred.add(job.key)
+    for key in unseen:
+        watched.jobs.pop(key, None)
+    return frozenset(stirred | unseen)
+
+
+async def _sweep_snapshots(
+    api: Api, watched: Watched, namespaces: tuple[str | None, ...]
+) -> frozenset[Key]:
+    unseen, stirred = set(watched.snapshots), set()
+    async for body in everything(api, SNAPSHOTS, namespaces):
+        snapshot = Opened(body)
+        unseen.discard(snapshot.key)
+        if watched.put_snapshot(snapshot):
+            stirred.add(snapshot.key)
+    for key in unseen:
+        watched.drop_snapshot(key)
+    return frozenset(stirred | unseen)
+
+
+async def _sweep_pods(
+    api: Api, watched: Watched, namespaces: tuple[str | None, ...]
+) -> frozenset[Key]:
+    before = {pod.uid: pod for pods in watched.pods.values() for pod in pods.values()}
+    seen: dict[str, SeenPod] = {}
+    async for body in everything(api, PODS, namespaces):
+        pod = see_pod(body)
+        if pod is not None:
+            seen[pod.uid] = pod
+            watched.put_pod(pod)
+    gone = [pod for uid, pod in before.items() if uid not in seen]
+    for pod in gone:
+        watched.drop_pod(pod)
+    new = [pod for uid, pod in seen.items() if uid not in before]
+    return frozenset(pod.job for pod in (*gone, *new))

@@ -1,0 +1,265 @@
+"""Sees a job: its pods and their nodes, its snapshots, its local volume, what stands beside it.
+
+Most looks cost no call, because the watches have shown it all. A look that a verdict hangs on asks
+the API server for the pods itself, and now and then one asks for everything. What the driver says
+is not heard here. What may not be read counts as not seen, never as absent.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import IntEnum
+
+from weir_operator.cluster.answers import Api, Json, Request, good, read
+from weir_operator.cluster.objects import Opened
+from weir_operator.cluster.places import (
+    BATCH_JOBS,
+    BUDGETS,
+    CLAIMS,
+    CONFIG_MAPS,
+    NODES,
+    PODS,
+    SECRETS,
+    SERVICES,
+    VOLUMES,
+    Key,
+    Place,
+)
+from weir_operator.cluster.sights import (
+    SeenPod,
+    kind_of_volume,
+    see_disposal,
+    see_node,
+    see_pod,
+    see_volume,
+)
+from weir_operator.cluster.watched import Watched
+from weir_operator.manifests import names
+from weir_operator.plan.local_recovery import (
+    Binding,
+    BoundTo,
+    BoundUnseen,
+    Claim,
+    ClaimLost,
+    ClaimMissing,
+    ClaimPending,
+    LocalVolume,
+    NoVolume,
+)
+from weir_operator.plan.observing import (
+    Disposal,
+    DriverPod,
+    LostPod,
+    Observed,
+    Part,
+    PodTrouble,
+    SeenSnapshot,
+)
+from weir_operator.resource.job import CheckpointedJobSpec
+from weir_operator.resource.judging import Refused, judge_snapshot
+from weir_operator.resource.names import CHECKPOINT_ANNOTATION, SAVEPOINT_ANNOTATION
+from weir_operator.resource.snapshot import CheckpointedJobSnapshotStatus
+
+
+class Depth(IntEnum):
+    """How much of a job is asked of the API server itself."""
+
+    WATCHED = 0
+    """Nothing: what the watches have shown."""
+    LIVE = 1
+    """Its pods."""
+    THOROUGH = 2
+    """Its pods, and whether all that stands beside them is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Of which driver and which specification a look is."""
+
+    attempt: int | None = None
+    spec: CheckpointedJobSpec | None = None
+
+
+@dataclass(slots=True)
+class Eyes:
+    """Looks at jobs and at their snapshots."""
+
+    api: Api
+    watched: Watched
+    lost_after: timedelta
+    may_see_nodes: bool = True
+    """Until the API server says otherwise."""
+    _parts: dict[Key, frozenset[Part]] = field(default_factory=dict)
+
+    async def see(self, job: Opened, now: datetime, depth: Depth, wanted: Wanted) -> Observed:
+        """Everything but the driver's own words."""
+        if depth >= Depth.LIVE:
+            await self._read_pods(job.key)
+        if depth >= Depth.THOROUGH and wanted.attempt is not None:
+            self._parts[job.key] = await self._read_parts(job.key, wanted.attempt)
+        pods = self.watched.pods_of(job.key)
+        lost = await self._lost_nodes(pods, now)
+        executors = [pod for pod in pods if pod.role == names.Role.EXECUTOR]
+        return Observed(
+            now=now,
+            name=job.key.name,
+            uid=job.uid,
+            generation=job.generation,
+            is_live=depth >= Depth.LIVE,
+            drivers=tuple(_driver(pod, lost) for pod in drivers_of(job, pods)),
+            lost_executors=tuple(
+                LostPod(pod.name, pod.uid)
+                for pod in executors
+                if pod.node in lost and _is_executor_of(job, pod)
+            ),
+            executor_troubles=tuple(
+                PodTrouble(pod.name, pod.trouble.reason, pod.trouble.message)
+                for pod in executors
+                if pod.trouble is not None and _is_executor_of(job, pod)
+            ),
+            parts=self._parts.get(job.key, frozenset(Part)),
+            snapshots=tuple(self._snapshots(job.key)),
+            savepoint_annotation=job.annotation(SAVEPOINT_ANNOTATION),
+            checkpoint_annotation=job.annotation(CHECKPOINT_ANNOTATION),
+            deleted_at=job.deleted_at,
+            local_volume=await self._local_volume(job.key.namespace, wanted.spec),
+        )
+
+    def driver(self, job: Opened, attempt: int) -> SeenPod | None:
+        """The pod of an attempt, with its address and its last words."""
+        pods = drivers_of(job, self.watched.pods_of(job.key))
+        return next((pod for pod in pods if pod.attempt == attempt), None)
+
+    def made(self, job: Key) -> None:
+        """What stood beside a driver was just made anew."""
+        self._parts.pop(job, None)
+
+    async def disposal(self, snapshot: Key) -> Disposal:
+        """How far the deletion of a snapshot's files is."""
+        key = Key(snapshot.namespace, names.disposal_name(snapshot.name))
+        found = await self._found(BATCH_JOBS, key)
+        return Disposal.ABSENT if found is None else see_disposal(found)
+
+    async def _read_pods(self, job: Key) -> None:
+        query = {"labelSelector": f"{names.JOB_LABEL}={job.name}"}
+        request = Request("GET", PODS, PODS.within(job.namespace), query)
+        found = good(request, await self.api.call(request)).get("items") or ()
+        pods = [see_pod(body) for body in found]
+        self.watched.replace_pods(job, [pod for pod in pods if pod is not None])
+
+    async def _read_parts(self, job: Key, attempt: int) -> frozenset[Part]:
+        places: dict[Part, tuple[Place, str]] = {
+            Part.KEYS: (SECRETS, names.keys_name(job.name)),
+            Part.SERVICE: (SERVICES, names.service_name(job.name)),
+            Part.CONFIG: (CONFIG_MAPS, names.config_name(job.name, attempt)),
+            Part.BUDGET: (BUDGETS, names.budget_name(job.name)),
+        }
+        return frozenset(
+            [
+                part
+                for part, (place, name) in places.items()
+                if await self._found(place, Key(job.namespace, name)) is not None
+            ]
+        )
+
+    async def _found(self, place: Place, key: Key) -> Json | None:
+        request = read(place, key)
+        answer = await self.api.call(request)
+        return None if answer.is_missing else good(request, answer)
+
+    async def _lost_nodes(self, pods: Iterable[SeenPod], now: datetime) -> frozenset[str]:
+        used = sorted({pod.node for pod in pods if pod.node})
+        return frozenset([name for name in used if await self._is_lost(name, now)])
+
+    async def _is_lost(self, name: str, now: datetime) -> bool:
+        """Whether nobody on a node will ever end its pods; a doubt says no."""
+        if name not in self.watched.nodes and self.may_see_nodes:
+            request = Request("GET", NODES, NODES.of_cluster(name))
+            answer = await self.api.call(request)
+            if answer.is_missing:
+                return True
+            if answer.is_forbidden:
+                self.may_see_nodes = False
+                return False
+            self.watched.nodes[name] = see_node(good(request, answer))
+        seen = self.watched.nodes.get(name)
+        return seen is not None and seen.is_lost(now, self.lost_after)
+
+    def _snapshots(self, job: Key) -> Iterable[SeenSnapshot]:
+        for key in sorted(self.watched.of_job.get(job, ())):
+            resource = self.watched.snapshots.get(key)
+            seen = None if resource is None else see_snapshot(resource.opened())
+            if seen is not None:
+                yield seen
+
+    async def _local_volume(self, namespace: str, spec: CheckpointedJobSpec | None) -> LocalVolume:
+        if spec is None or not spec.state.local_recovery or spec.local_recovery_volume is None:
+            return NoVolume()
+        volume = _volume(spec, spec.local_recovery_volume)
+        seen = see_volume(volume)
+        if not isinstance(seen, str):
+            return seen
+        binding = await self._binding(Key(namespace, seen))
+        return Claim(spec.local_recovery_volume, seen, binding)
+
+    async def _binding(self, claim: Key) -> Binding:
+        found = await self._found(CLAIMS, claim)
+        if found is None:
+            return ClaimMissing()
+        phase = (found.get("status") or {}).get("phase")
+        if phase == "Lost":
+            return ClaimLost()
+        name = str((found.get("spec") or {}).get("volumeName") or "")
+        if phase != "Bound" or not name:
+            return ClaimPending()
+        request = Request("GET", VOLUMES, VOLUMES.of_cluster(name))
+        answer = await self.api.call(request)
+        if answer.is_missing or answer.is_forbidden:
+            return BoundUnseen(name)
+        return BoundTo(name, kind_of_volume(good(request, answer)))
+
+
+def see_snapshot(body: Opened, disposal: Disposal = Disposal.ABSENT) -> SeenSnapshot | None:
+    """A snapshot as a plan sees it; none if it cannot be read."""
+    spec = judge_snapshot(body.spec)
+    if isinstance(spec, Refused):
+        return None
+    return SeenSnapshot(
+        name=body.key.name,
+        spec=spec,
+        status=CheckpointedJobSnapshotStatus.model_validate(body.status),
+        created_at=body.created_at,
+        is_deleted=body.deleted_at is not None,
+        disposal=disposal,
+    )
+
+
+def drivers_of(job: Opened, pods: Iterable[SeenPod]) -> tuple[SeenPod, ...]:
+    """The pods that belong to this very resource, oldest attempt first."""
+    own = (pod for pod in pods if pod.role == names.Role.DRIVER and pod.owner_uid == job.uid)
+    return tuple(sorted(own, key=lambda pod: pod.attempt))
+
+
+def _is_executor_of(job: Opened, pod: SeenPod) -> bool:
+    """An executor belongs to a driver, which may be gone already and is known by its name."""
+    return pod.owner_name == names.driver_name(job.key.name, pod.attempt)
+
+
+def _driver(pod: SeenPod, lost: frozenset[str]) -> DriverPod:
+    return DriverPod(
+        attempt=pod.attempt,
+        name=pod.name,
+        uid=pod.uid,
+        stage=pod.stage,
+        is_leaving=pod.is_leaving,
+        node_is_lost=pod.node in lost,
+    )
+
+
+def _volume(spec: CheckpointedJobSpec, name: str) -> Json:
+    """A volume of the executors, whether it was given by itself or in the template."""
+    template = (spec.executor.pod_template or {}).get("spec") or {}
+    assert isinstance(template, dict), "a template that is none was refused"
+    own = [volume.model_dump(mode="json", exclude_none=True) for volume in spec.executor.volumes]
+    given: list[Json] = [*own, *template.get("volumes", ())]
+    return next(volume for volume in given if volume.get("name") == name)

@@ -1,0 +1,176 @@
+"""Sees, hears and acts for whoever looks at a resource: the cluster and the drivers in one hand.
+
+Each action of a plan has its one line here. What an action shows of the world at once, such as the
+pod that was just made, is kept, so that the next look need not wait for its watch.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from weir_operator.cluster.answers import Api, Json, good, read
+from weir_operator.cluster.contacts import Contacts
+from weir_operator.cluster.events import tell
+from weir_operator.cluster.looking import Depth, Eyes, Wanted
+from weir_operator.cluster.making import Deleted, Hands
+from weir_operator.cluster.objects import Opened, Resource
+from weir_operator.cluster.places import JOBS, SNAPSHOTS, Key, Place
+from weir_operator.cluster.sights import see_pod
+from weir_operator.cluster.watched import Watched
+from weir_operator.cluster.writing import Written, hold, let_go, write_status
+from weir_operator.driver_client import Line, Order, understood
+from weir_operator.plan.actions import (
+    CreateDriver,
+    CreateSnapshot,
+    DeleteDriver,
+    DeleteJob,
+    DeleteSnapshot,
+    EmitEvent,
+    Ensure,
+    ForceDelete,
+    RequestCheckpoint,
+    RequestSavepoint,
+    RequestStop,
+)
+from weir_operator.plan.observing import DriverReport, Observed, Terminated, Up
+from weir_operator.plan.versions import readable
+from weir_operator.resource.job import CheckpointedJobSpec
+from weir_operator.resource.snapshot import CheckpointedJobSnapshotStatus
+from weir_operator.resource.status import CheckpointedJobStatus
+
+
+class Drivers(Protocol):
+    """Whoever speaks to drivers. Neither raises: a driver that does not answer is silent."""
+
+    async def report(self, line: Line) -> DriverReport | None: ...
+
+    async def order(self, line: Line, order: Order) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Everything that a look needs of the world."""
+
+    api: Api
+    watched: Watched
+    eyes: Eyes
+    hands: Hands
+    contacts: Contacts
+    drivers: Drivers
+    driver_port: int
+    now: Callable[[], datetime]
+
+    def job(self, key: Key) -> Opened | None:
+        kept = self.watched.jobs.get(key)
+        return None if kept is None else kept.opened()
+
+    async def reread_job(self, key: Key) -> None:
+        await self._reread(JOBS, key, self.watched.jobs)
+
+    async def reread_snapshot(self, key: Key) -> None:
+        await self._reread(SNAPSHOTS, key, self.watched.snapshots)
+
+    async def see(self, job: Opened, now: datetime, depth: Depth, wanted: Wanted) -> Observed:
+        return await self.eyes.see(job, now, depth, wanted)
+
+    async def heard(
+        self, job: Opened, status: CheckpointedJobStatus, deployed: CheckpointedJobSpec | None
+    ) -> DriverReport | None:
+        """What the current driver says, or said last."""
+        driver = status.driver
+        pod = None if driver is None else self.eyes.driver(job, driver.attempt)
+        if driver is None or pod is None or driver.pod_uid not in (None, pod.uid):
+            return None
+        if isinstance(pod.stage, Terminated):
+            return understood(pod.last_words, driver.attempt)
+        line = await self._line(job, driver.attempt, deployed)
+        return None if line is None else await self.drivers.report(line)
+
+    async def order(self, job: Opened, deployed: CheckpointedJobSpec | None, order: Order) -> None:
+        """Give an order to a driver; one that does not arrive is given again by the next look."""
+        line = await self._line(job, order.attempt, deployed)
+        if line is not None:
+            await self.drivers.order(line, order)
+
+    async def write_status(
+        self,
+        place: Place,
+        read: Opened,
+        status: CheckpointedJobStatus | CheckpointedJobSnapshotStatus,
+    ) -> Written:
+        return await write_status(self.api, place, read, status)
+
+    async def hold(self, place: Place, read: Opened) -> Written:
+        return await hold(self.api, place, read)
+
+    async def let_go(self, place: Place, read: Opened) -> Written:
+        if place is JOBS:
+            self.contacts.forget(read.uid)
+            self.eyes.made(read.key)
+        return await let_go(self.api, place, read)
+
+    async def tell(self, place: Place, about: Opened, reason: str, message: str) -> None:
+        """Warn whoever watches the resource."""
+        event = EmitEvent(reason, message, is_warning=True)
+        await tell(self.api, place, about, event, self.now())
+
+    async def carry_out(self, job: Opened, action: object, status: CheckpointedJobStatus) -> None:
+        """Do one thing that a plan for a job decided."""
+        match action:
+            case EmitEvent():
+                await tell(self.api, JOBS, job, action, self.now())
+            case Ensure():
+                await self.hands.make(job, action, status)
+                self.eyes.made(job.key)
+            case CreateDriver():
+                self._keep_pod(await self.hands.make(job, action, status))
+                await self.hands.forget_configuration(job, action.attempt - 1)
+            case CreateSnapshot():
+                await self.hands.make(job, action, status)
+            case DeleteDriver() | ForceDelete() | DeleteSnapshot() | DeleteJob():
+                await self._delete(job, action)
+            case RequestSavepoint() | RequestCheckpoint() | RequestStop():
+                await self.order(job, _spec(status), action)
+            case _:
+                raise AssertionError(f"no plan for a job asks for {action}")
+
+    async def _delete(self, job: Opened, action: Deleted) -> None:
+        """A pod that was gone already is forgotten, for no watch has told of its end."""
+        was_gone = await self.hands.delete(job, action)
+        if not was_gone or not isinstance(action, DeleteDriver | ForceDelete):
+            return
+        for pod in self.watched.pods_of(job.key):
+            if pod.uid == action.uid:
+                self.watched.drop_pod(pod)
+
+    def _keep_pod(self, body: Json) -> None:
+        pod = see_pod(body)
+        assert pod is not None, "the driver's pod says whose it is"
+        self.watched.put_pod(pod)
+
+    async def _line(
+        self, job: Opened, attempt: int, deployed: CheckpointedJobSpec | None
+    ) -> Line | None:
+        """How to reach the driver of an attempt; none if it cannot be reached now."""
+        pod = self.eyes.driver(job, attempt)
+        if pod is None or not pod.ip or not isinstance(pod.stage, Up):
+            return None
+        tls_secret = None if deployed is None else deployed.tls_secret
+        contact = await self.contacts.of(job, tls_secret, self.now())
+        if contact is None:
+            return None
+        return Line(pod.ip, self.driver_port, attempt, contact.token, contact.authority)
+
+    async def _reread(self, place: Place, key: Key, kept: dict[Key, Resource]) -> None:
+        """Whatever was known, the API server's own word replaces it."""
+        request = read(place, key)
+        answer = await self.api.call(request)
+        if answer.is_missing:
+            kept.pop(key, None)
+        else:
+            kept[key] = Resource.of(good(request, answer))
+
+
+def _spec(status: CheckpointedJobStatus) -> CheckpointedJobSpec | None:
+    return None if status.deployed is None else readable(status.deployed)

@@ -1,0 +1,198 @@
+"""One look at a job: observe, decide, write the decision down, act (K3).
+
+The status is written under a lock before anything is done, so a crash between any two calls repeats
+and never doubles. When somebody else has written meanwhile, the job is read and decided anew. What
+the API server refuses is written into the status as the last failure, for the job's owner to see.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from weir_operator.cluster.answers import ApiRefused
+from weir_operator.cluster.looking import Depth, Wanted
+from weir_operator.cluster.objects import Opened
+from weir_operator.cluster.places import JOBS, Key
+from weir_operator.cluster.writing import Conflict, Vanished, Written
+from weir_operator.handlers.acting import Actor
+from weir_operator.handlers.desk import Again, Looked, Over
+from weir_operator.handlers.metrics import Metrics
+from weir_operator.plan import Observed, Plan, plan
+from weir_operator.plan.actions import ReadLive, RemoveFinalizer
+from weir_operator.plan.observing import Up
+from weir_operator.plan.versions import readable
+from weir_operator.resource.job import CheckpointedJobSpec
+from weir_operator.resource.judging import Refused, judge_job, judge_status
+from weir_operator.resource.progress import Failure
+from weir_operator.resource.status import CheckpointedJobStatus
+
+log = logging.getLogger("weir_operator.jobs")
+
+MOST_ROUNDS = 8
+"""Within one look; whoever needs more waits for its next turn."""
+THOROUGH_EVERY = timedelta(minutes=5)
+LIVE_WHEN_SILENT_EVERY = timedelta(seconds=30)
+LIVE_WHEN_LEAVING_EVERY = timedelta(seconds=5)
+
+
+@dataclass(slots=True)
+class JobLooks:
+    """Looks at CheckpointedJobs."""
+
+    actor: Actor
+    metrics: Metrics
+    now: Callable[[], datetime]
+    _asked_at: dict[Key, tuple[datetime, datetime]] = field(default_factory=dict)
+    """When each job was read last from the API server itself, and when thoroughly."""
+    _refused: dict[Key, Failure] = field(default_factory=dict)
+
+    async def look(self, key: Key) -> Looked:
+        """Bring a job one step nearer to what it shall be, or as many as need no waiting."""
+        depth = self._due(key)
+        for _ in range(MOST_ROUNDS):
+            job = self.actor.job(key)
+            if job is None or (job.deleted_at is not None and not job.is_held):
+                return self._forgotten(key)
+            if not job.is_held:
+                await self._noted(key, await self.actor.hold(JOBS, job))
+                continue
+            outcome = await self._round(job, depth)
+            if isinstance(outcome, Depth):
+                depth = outcome
+            else:
+                return outcome
+        return Again(self.now())
+
+    async def _round(self, job: Opened, depth: Depth) -> Looked | Depth:
+        """Decide and act once; a depth asks for another round that sees that much."""
+        status = judge_status(job.status)
+        if isinstance(status, Refused):
+            return await self._left_alone(job, status)
+        spec = judge_job(job.key.name, job.spec, _deployed(status))
+        seen = await self._seen(job, status, spec, depth)
+        planned = plan(spec, self._with_refusal(job.key, status), seen)
+        self.metrics.saw_job(job.key, status, planned.status, seen.now)
+        acts = tuple(action for action in planned.actions if not isinstance(action, ReadLive))
+        if not acts and planned.actions and depth is Depth.WATCHED:
+            return Depth.LIVE
+        if acts or planned.status != status:
+            written = await self.actor.write_status(JOBS, job, planned.status)
+            if not isinstance(written, Opened):
+                await self._noted(job.key, written)
+                return Depth.WATCHED
+            self.actor.watched.put_job(written)
+            job = written
+        _log(job.key, planned, acts)
+        return await self._acted(job, planned, acts)
+
+    async def _acted(self, job: Opened, planned: Plan, acts: tuple[object, ...]) -> Looked | Depth:
+        try:
+            for action in acts:
+                if isinstance(action, RemoveFinalizer):
+                    await self._noted(job.key, await self.actor.let_go(JOBS, job))
+                    return Depth.WATCHED
+                await self.actor.carry_out(job, action, planned.status)
+        except ApiRefused as refused:
+            await self._tell_refusal(job, refused)
+            raise
+        self._refused.pop(job.key, None)
+        if len(acts) < len(planned.actions):
+            return Depth.LIVE
+        return Again(planned.look_again)
+
+    async def _seen(
+        self,
+        job: Opened,
+        status: CheckpointedJobStatus,
+        spec: CheckpointedJobSpec | Refused,
+        depth: Depth,
+    ) -> Observed:
+        """All that was seen and heard; a driver that may be gone is looked for once more."""
+        deployed = _deployed(status)
+        wanted = Wanted(
+            None if status.driver is None else status.driver.attempt,
+            deployed if isinstance(spec, Refused) else spec,
+        )
+        seen = await self.actor.see(job, self.now(), depth, wanted)
+        seen = replace(seen, report=await self.actor.heard(job, status, deployed))
+        if depth is Depth.WATCHED and self._may_be_gone(job.key, seen, status):
+            depth = Depth.LIVE
+            live = await self.actor.see(job, self.now(), depth, wanted)
+            seen = replace(live, report=seen.report)
+        self._asked(job.key, depth)
+        return seen
+
+    def _may_be_gone(self, key: Key, seen: Observed, status: CheckpointedJobStatus) -> bool:
+        """Whether a driver that the watches show leaves, or fell silent, for longer than that."""
+        last, _ = self._asked_at.get(key, (None, None))
+        for_long = timedelta.max if last is None else self.now() - last
+        if any(pod.is_leaving for pod in seen.drivers):
+            return for_long >= LIVE_WHEN_LEAVING_EVERY
+        driver = status.driver
+        if seen.report is not None or driver is None or driver.running_since is None:
+            return False
+        pod = seen.driver(driver.attempt)
+        is_up = pod is not None and isinstance(pod.stage, Up)
+        return is_up and for_long >= LIVE_WHEN_SILENT_EVERY
+
+    def _due(self, key: Key) -> Depth:
+        """A job is looked at thoroughly now and then; for a new one there is nothing to miss."""
+        _, thorough = self._asked_at.setdefault(key, (self.now(), self.now()))
+        return Depth.THOROUGH if self.now() - thorough >= THOROUGH_EVERY else Depth.WATCHED
+
+    def _asked(self, key: Key, depth: Depth) -> None:
+        _, thorough = self._asked_at[key]
+        if depth is Depth.THOROUGH:
+            self._asked_at[key] = (self.now(), self.now())
+        elif depth is Depth.LIVE:
+            self._asked_at[key] = (self.now(), thorough)
+
+    async def _left_alone(self, job: Opened, refused: Refused) -> Looked:
+        """A status that cannot be read was written by another release; it knows what runs."""
+        self.metrics.failed("StatusUnreadable")
+        log.error("A job is left alone.", extra={"job": str(job.key), "why": str(refused)[:1_024]})
+        message = f"this operator cannot read the job's status, so it leaves it alone: {refused}"
+        await self.actor.tell(JOBS, job, "StatusUnreadable", message)
+        return Again()
+
+    async def _tell_refusal(self, job: Opened, refused: ApiRefused) -> None:
+        self._refused[job.key] = Failure(at=self.now(), reason=refused.reason, message=str(refused))
+        await self.actor.tell(JOBS, job, refused.reason, str(refused))
+
+    def _with_refusal(self, key: Key, status: CheckpointedJobStatus) -> CheckpointedJobStatus:
+        """The status with what the API server refused last, for the job's owner to see."""
+        refused, known = self._refused.get(key), status.last_failure
+        if refused is None or (
+            known is not None and (known.reason, known.message) == (refused.reason, refused.message)
+        ):
+            return status
+        return status.model_copy(update={"last_failure": refused})
+
+    async def _noted(self, key: Key, written: Written) -> None:
+        """What a write has shown of the job, or what has become of it meanwhile."""
+        match written:
+            case Opened():
+                self.actor.watched.put_job(written)
+            case Vanished():
+                self.actor.watched.jobs.pop(key, None)
+            case Conflict():
+                await self.actor.reread_job(key)
+
+    def _forgotten(self, key: Key) -> Looked:
+        self._asked_at.pop(key, None)
+        self._refused.pop(key, None)
+        self.metrics.forget_job(key)
+        return Over()
+
+
+def _log(key: Key, planned: Plan, acts: tuple[object, ...]) -> None:
+    """What was decided; all else can be read off the status."""
+    if acts:
+        names = " ".join(type(action).__name__ for action in acts)
+        about = {"job": str(key), "state": str(planned.status.state), "actions": names}
+        log.info("A plan is carried out.", extra=about)
+
+
+def _deployed(status: CheckpointedJobStatus) -> CheckpointedJobSpec | None:
+    return None if status.deployed is None else readable(status.deployed)

@@ -1,0 +1,129 @@
+"""One look at a snapshot: observe, decide, write the decision down, act (K5).
+
+It goes as with a job. Files are deleted by a Job that the API server is asked about, not watched:
+few snapshots are ever being deleted. A specification that cannot be read has failed, and its object
+can always be deleted.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from weir_operator.cluster.events import tell
+from weir_operator.cluster.looking import see_snapshot
+from weir_operator.cluster.objects import Opened
+from weir_operator.cluster.places import SNAPSHOTS, Key
+from weir_operator.cluster.watched import job_of
+from weir_operator.cluster.writing import Conflict, Vanished, Written
+from weir_operator.handlers.acting import Actor
+from weir_operator.handlers.desk import Again, Looked, Over
+from weir_operator.plan import SnapshotPlan, plan_snapshot
+from weir_operator.plan.actions import (
+    Dispose,
+    EmitEvent,
+    RemoveFinalizer,
+    RequestCheckpoint,
+    RequestSavepoint,
+)
+from weir_operator.plan.observing import Disposal, SeenSnapshot
+from weir_operator.plan.snapshots import JobSight
+from weir_operator.plan.versions import readable
+from weir_operator.resource.job import CheckpointedJobSpec
+from weir_operator.resource.judging import Refused, judge_snapshot, judge_status
+from weir_operator.resource.snapshot import CheckpointedJobSnapshotStatus, SnapshotState
+from weir_operator.resource.status import CheckpointedJobStatus
+
+MOST_ROUNDS = 8
+_OPEN = (SnapshotState.PENDING, SnapshotState.IN_PROGRESS)
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotLooks:
+    """Looks at CheckpointedJobSnapshots."""
+
+    actor: Actor
+    now: Callable[[], datetime]
+
+    async def look(self, key: Key) -> Looked:
+        """Bring a snapshot one step nearer to its end, or as many as need no waiting."""
+        for _ in range(MOST_ROUNDS):
+            kept = self.actor.watched.snapshots.get(key)
+            snapshot = None if kept is None else kept.opened()
+            if snapshot is None or (snapshot.deleted_at is not None and not snapshot.is_held):
+                return Over()
+            if not snapshot.is_held:
+                await self._noted(key, await self.actor.hold(SNAPSHOTS, snapshot))
+                continue
+            looked = await self._round(snapshot)
+            if looked is not None:
+                return looked
+        return Again(self.now())
+
+    async def _round(self, snapshot: Opened) -> Looked | None:
+        """Decide and act once; none if it must be decided anew."""
+        before = CheckpointedJobSnapshotStatus.model_validate(snapshot.status)
+        seen = see_snapshot(snapshot, await self._disposal(snapshot))
+        job = self.actor.job(job_of(snapshot))
+        planned = self._unreadable(snapshot, before)
+        if seen is not None:
+            planned = plan_snapshot(seen, await self._sight(job, seen), self.now())
+        if planned.actions or planned.status != before:
+            written = await self.actor.write_status(SNAPSHOTS, snapshot, planned.status)
+            await self._noted(snapshot.key, written)
+            if not isinstance(written, Opened):
+                return None
+            snapshot = written
+        for action in planned.actions:
+            if isinstance(action, RemoveFinalizer):
+                await self._noted(snapshot.key, await self.actor.let_go(SNAPSHOTS, snapshot))
+                return None
+            await self._carry_out(snapshot, job, action)
+        return Again(planned.look_again)
+
+    async def _disposal(self, snapshot: Opened) -> Disposal:
+        if snapshot.deleted_at is None or not snapshot.spec.get("disposeOnDelete"):
+            return Disposal.ABSENT
+        return await self.actor.eyes.disposal(snapshot.key)
+
+    async def _sight(self, job: Opened | None, seen: SeenSnapshot) -> JobSight | None:
+        """Its job; what the driver says matters only while the snapshot is being taken."""
+        status = None if job is None else judge_status(job.status)
+        if job is None or status is None or isinstance(status, Refused):
+            return None
+        if seen.status.state not in _OPEN:
+            return JobSight(status)
+        return JobSight(status, await self.actor.heard(job, status, _deployed(status)))
+
+    def _unreadable(self, snapshot: Opened, before: CheckpointedJobSnapshotStatus) -> SnapshotPlan:
+        """What to do about a snapshot that asks for what cannot be."""
+        refused = judge_snapshot(snapshot.spec)
+        changes = {"state": SnapshotState.FAILED, "message": str(refused)[:1_024]}
+        planned = SnapshotPlan(before.model_copy(update=changes))
+        return planned if snapshot.deleted_at is None else planned.doing(RemoveFinalizer())
+
+    async def _carry_out(self, snapshot: Opened, job: Opened | None, action: object) -> None:
+        match action:
+            case EmitEvent():
+                await tell(self.actor.api, SNAPSHOTS, snapshot, action, self.now())
+            case Dispose():
+                await self.actor.hands.dispose(snapshot, action)
+            case RequestSavepoint() | RequestCheckpoint():
+                assert job is not None, "a driver is asked only while its job is there"
+                status = judge_status(job.status)
+                assert isinstance(status, CheckpointedJobStatus), "it was read a moment ago"
+                await self.actor.order(job, _deployed(status), action)
+            case _:
+                raise AssertionError(f"no plan for a snapshot asks for {action}")
+
+    async def _noted(self, key: Key, written: Written) -> None:
+        match written:
+            case Opened():
+                self.actor.watched.put_snapshot(written)
+            case Vanished():
+                self.actor.watched.drop_snapshot(key)
+            case Conflict():
+                await self.actor.reread_snapshot(key)
+
+
+def _deployed(status: CheckpointedJobStatus) -> CheckpointedJobSpec | None:
+    return None if status.deployed is None else readable(status.deployed)

@@ -1,0 +1,136 @@
+"""Pods, nodes and volumes of Kubernetes become the plan's values, doubts on the side of caution."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from weir_operator.cluster.sights import (
+    OUT_OF_SERVICE,
+    Trouble,
+    kind_of_volume,
+    see_disposal,
+    see_node,
+    see_pod,
+    see_volume,
+)
+from weir_operator.plan.local_recovery import EmptyDir, EphemeralClaim, HostPath, OtherVolume
+from weir_operator.plan.observing import Disposal, Terminated, Up, Waiting
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+PATIENCE = timedelta(seconds=40)
+
+
+def a_pod(status=None, role="driver", **metadata):
+    labels = {"weir.dev/job": "orders", "weir.dev/role": role, "weir.dev/attempt": "3"}
+    owner = {"uid": "uid-1", "name": "orders", "controller": True}
+    known = {"name": "p", "namespace": "shop", "uid": "u", "resourceVersion": "1"}
+    more = {"labels": labels, "ownerReferences": [owner]} | metadata
+    return see_pod({"metadata": known | more, "spec": {}, "status": status or {}})
+
+
+def container(name="driver", **state):
+    return {"containerStatuses": [{"name": name, "state": state}]}
+
+
+@pytest.mark.parametrize(
+    ("status", "stage"),
+    [
+        ({}, Waiting()),
+        (container(running={}), Up()),
+        (container("sidecar", running={}), Waiting()),
+        (container(waiting={"reason": "ImagePullBackOff"}), Waiting("ImagePullBackOff")),
+        (
+            {
+                "conditions": [
+                    {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+                ]
+            },
+            Waiting("Unschedulable"),
+        ),
+        (
+            container(terminated={"exitCode": 137, "reason": "OOMKilled"}),
+            Terminated(137, "OOMKilled"),
+        ),
+        ({"phase": "Failed", "reason": "Evicted"}, Terminated(1, "Evicted")),
+        (
+            {
+                "reason": "NodeShutdown",
+                **container(terminated={"exitCode": 143, "reason": "Error"}),
+            },
+            Terminated(143, "NodeShutdown"),
+        ),
+    ],
+)
+def test_how_far_a_driver_is(status, stage):
+    """K7: the pod's own reason counts before its container's."""
+    assert a_pod(status).stage == stage
+
+
+def test_a_pod_knows_its_owner_not_only_its_labels():
+    """K2: anybody can write labels."""
+    assert a_pod().owner_uid == "uid-1"
+    assert a_pod(ownerReferences=[{"uid": "x", "controller": False}]).owner_uid == ""
+    assert a_pod(labels={"app": "other"}) is None
+
+
+def test_an_executor_in_trouble_says_why():
+    """K7: one word, and what Kubernetes said."""
+    waiting = {"reason": "ErrImagePull", "message": "not found"}
+    pod = a_pod(container("executor", waiting=waiting), role="executor")
+    assert pod.trouble == Trouble("ErrImagePull", "not found")
+
+
+def a_node(status="True", since="2026-01-01T00:00:00Z", taints=()):
+    ready = {"type": "Ready", "status": status, "lastTransitionTime": since}
+    return see_node(
+        {
+            "metadata": {"name": "n"},
+            "spec": {"taints": [{"key": taint} for taint in taints]},
+            "status": {"conditions": [ready]},
+        }
+    )
+
+
+def test_a_node_is_lost_after_a_silence_or_by_a_persons_word():
+    """K10: pods are deleted by force only where nobody ends them."""
+    assert not a_node().is_lost(NOW + PATIENCE, PATIENCE)
+    assert not a_node("Unknown").is_lost(NOW + PATIENCE / 2, PATIENCE)
+    assert a_node("Unknown").is_lost(NOW + PATIENCE, PATIENCE)
+    assert a_node(taints=[OUT_OF_SERVICE]).is_lost(NOW, PATIENCE)
+
+
+def test_a_node_of_which_nothing_is_known_lives():
+    """K10: a doubt says no."""
+    assert not see_node({"metadata": {"name": "n"}}).is_lost(NOW + PATIENCE, PATIENCE)
+
+
+@pytest.mark.parametrize(
+    ("volume", "seen"),
+    [
+        ({"name": "v", "hostPath": {"path": "/data"}}, HostPath("v", "/data")),
+        ({"name": "v", "emptyDir": {}}, EmptyDir("v")),
+        ({"name": "v"}, EmptyDir("v")),
+        ({"name": "v", "ephemeral": {}}, EphemeralClaim("v")),
+        ({"name": "v", "nfs": {}}, OtherVolume("v", "nfs")),
+        ({"name": "v", "persistentVolumeClaim": {"claimName": "c"}}, "c"),
+    ],
+)
+def test_what_a_volume_is(volume, seen):
+    """K8: only a disk of the node keeps copies."""
+    assert see_volume(volume) == seen
+
+
+def test_what_is_behind_a_claim():
+    """K8: by the field of the PersistentVolume."""
+    assert kind_of_volume({"spec": {"capacity": {}, "local": {"path": "/d"}}}) == "local"
+    assert kind_of_volume({"spec": {"somethingNew": {}}}) == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("condition", "seen"),
+    [("Complete", Disposal.DONE), ("Failed", Disposal.FAILED), ("Suspended", Disposal.ACTIVE)],
+)
+def test_how_far_a_disposal_is(condition, seen):
+    """K5: by the Job's own conditions."""
+    status = {"conditions": [{"type": condition, "status": "True"}]}
+    assert see_disposal({"status": status}) is seen

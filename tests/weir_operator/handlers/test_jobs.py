@@ -1,0 +1,319 @@
+"""A look at a job writes down what it decided, then does it, and may be repeated at any moment."""
+
+import asyncio
+
+import pytest
+
+from operated_job import KEY, NAMESPACE, OperatedJob
+from weir.api.report import JobPhase, JobReport
+from weir.errors import Unavailable
+from weir_operator.cluster.answers import ApiRefused
+from weir_operator.cluster.objects import FINALIZER
+from weir_operator.cluster.places import CONFIG_MAPS, JOBS, NODES, PODS, SERVICES, Key
+from weir_operator.handlers.desk import Again, Over
+from weir_operator.handlers.jobs import (
+    LIVE_WHEN_LEAVING_EVERY,
+    LIVE_WHEN_SILENT_EVERY,
+    THOROUGH_EVERY,
+)
+from weir_operator.plan.observing import DriverReport
+from weir_operator.resource.status import LifecycleState
+
+STATUS = f"{JOBS.of(KEY)}/status"
+
+
+def test_the_status_stands_before_anything_is_made():
+    """K3: intent before effect, and the finalizer before both."""
+    job = OperatedJob()
+
+    job.look()
+
+    first, second, *effects = job.api.made()
+    assert first == ("PATCH", JOBS.of(KEY))
+    assert second == ("PUT", STATUS)
+    assert {path.rpartition("/")[2] for _, path in effects} == {
+        "secrets",
+        "services",
+        "configmaps",
+        "poddisruptionbudgets",
+        "pods",
+    }
+    assert job.status.driver.pod_name == "orders-driver-1"
+
+
+def test_what_is_made_belongs_to_the_resource():
+    """K2: ownership is set at creation."""
+    job = OperatedJob()
+
+    job.look()
+
+    (owner,) = job.pod()["metadata"]["ownerReferences"]
+    assert (owner["uid"], owner["controller"]) == ("uid-1", True)
+
+
+@pytest.mark.parametrize("write", range(1, 7))
+def test_a_crash_before_any_call_repeats_and_never_doubles(write):
+    """K3: whoever comes next makes the rest and adopts what is there."""
+    job = OperatedJob()
+    job.api.before = lambda _: _crash_at(job.api, write)
+    with pytest.raises(Crashed):
+        job.look()
+
+    job.api.before = lambda _: None
+    job.look()
+
+    assert job.api.names("pods") == ["orders-driver-1"]
+    assert job.api.names("secrets") == ["orders-keys"]
+    assert job.status.driver.attempt == 1
+
+
+class Crashed(Exception):
+    """The operator died here."""
+
+
+def _crash_at(api, write):
+    if len(api.made()) >= write:
+        raise Crashed
+
+
+def test_a_job_that_runs_needs_no_call_but_its_drivers():
+    """K9: a look at rest costs the API server nothing."""
+    job = OperatedJob().is_running()
+    asyncio.run(job.jobs.look(KEY))
+    job.api.calls.clear()
+
+    looked = asyncio.run(job.jobs.look(KEY))
+
+    assert job.api.calls == []
+    assert looked == Again(job.status.driver.running_since.replace(second=10))
+
+
+def test_somebody_elses_write_makes_the_look_decide_anew():
+    """K3: a decision on an old copy does nothing."""
+    job = OperatedJob()
+    job.look()
+    job.news()
+
+    def edit(request):
+        if request.path == STATUS:
+            job.api.before = lambda _: None
+            job.api.put(JOBS.of(KEY), {**job.job, "spec": {**job.job["spec"], "suspend": True}})
+            job.job["metadata"]["generation"] = 2
+
+    job.api.before = edit
+    job.driver_ends(1)
+    job.look()
+
+    assert job.status.observed_generation == 2
+
+
+def test_a_pod_of_the_same_name_that_is_not_ours_is_left_alone():
+    """K2: a stranger is told of, not adopted."""
+    job = OperatedJob()
+    stranger = {"metadata": {"name": "orders", "namespace": NAMESPACE}, "spec": {}}
+    job.api.put(SERVICES.of(Key(NAMESPACE, "orders")), stranger)
+
+    with pytest.raises(ApiRefused, match="does not belong to orders"):
+        job.look()
+
+    assert job.api.names("events")
+
+
+def test_what_the_api_server_forbids_is_the_last_failure_of_the_job():
+    """K7: the missing permission is named where the job's owner looks."""
+    job = OperatedJob()
+    job.api.forbidden.add(("create", "pods"))
+    for _ in range(2):
+        with pytest.raises(ApiRefused):
+            job.look()
+
+    assert job.status.last_failure.reason == "Forbidden"
+    assert "allow the operator to create pods" in job.status.last_failure.message
+
+    job.api.forbidden.clear()
+    job.look()
+    assert job.api.names("pods") == ["orders-driver-1"]
+
+
+def test_an_api_server_that_is_away_is_an_outage_not_a_verdict():
+    """K3: nothing is decided on what could not be read."""
+    job = OperatedJob().is_running()
+    job.news()
+    del job.api.objects[PODS.of(Key(NAMESPACE, "orders-driver-1"))]
+    job.news()
+    job.api.is_away = True
+
+    with pytest.raises(Unavailable):
+        asyncio.run(job.jobs.look(KEY))
+
+    assert job.status.driver.attempt == 1
+
+
+def test_a_lost_driver_is_looked_for_live_before_it_is_replaced():
+    """K3: a cache never proves an absence."""
+    job = OperatedJob().is_running()
+    path = PODS.of(Key(NAMESPACE, "orders-driver-1"))
+    kept = job.api.objects[path]
+    job.watched.pods.clear()
+
+    asyncio.run(job.jobs.look(KEY))
+    assert job.status.driver.attempt == 1
+
+    del job.api.objects[path]
+    job.look()
+    assert kept["metadata"]["name"] not in job.api.names("pods")
+    assert job.status.driver.attempt == 2
+
+
+def test_a_driver_that_fell_silent_is_looked_for_live():
+    """K10: a watch may have missed that it is gone."""
+    job = OperatedJob().is_running()
+    del job.api.objects[PODS.of(Key(NAMESPACE, "orders-driver-1"))]
+    job.driver.answer = lambda _: None
+    job.time += LIVE_WHEN_SILENT_EVERY
+
+    asyncio.run(job.jobs.look(KEY))
+
+    assert job.status.driver.attempt == 2
+
+
+def test_a_driver_that_leaves_for_long_is_looked_for_live():
+    """K10: a watch may have missed that it is gone."""
+    job = OperatedJob().is_running()
+    job.pod()["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    job.api.put(PODS.of(Key(NAMESPACE, "orders-driver-1")), job.pod())
+    job.look()
+    del job.api.objects[PODS.of(Key(NAMESPACE, "orders-driver-1"))]
+    job.time += LIVE_WHEN_LEAVING_EVERY
+
+    asyncio.run(job.jobs.look(KEY))
+
+    assert job.status.driver.attempt == 2
+
+
+def test_a_driver_that_was_gone_when_it_was_deleted_is_not_waited_for():
+    """K3 K10: the answer to the deletion tells what no watch has told."""
+    job = OperatedJob().is_running()
+    job.driver_ends(1)
+    job.news()
+    del job.api.objects[PODS.of(Key(NAMESPACE, "orders-driver-1"))]
+
+    asyncio.run(job.jobs.look(KEY))
+    asyncio.run(job.jobs.look(KEY))
+
+    assert job.status.driver.attempt == 2
+
+
+def test_what_stands_beside_a_driver_is_made_again_when_it_is_gone():
+    """K2: it is looked for now and then, not at every look."""
+    job = OperatedJob().is_running()
+    del job.api.objects[SERVICES.of(Key(NAMESPACE, "orders"))]
+    job.look()
+    assert job.api.names("services") == []
+
+    job.time += THOROUGH_EVERY
+    job.look()
+
+    assert job.api.names("services") == ["orders"]
+
+
+def test_the_configuration_of_an_attempt_that_is_over_is_deleted():
+    """K2: a job that fails for years leaves no heap behind."""
+    job = OperatedJob().is_running()
+    del job.api.objects[PODS.of(Key(NAMESPACE, "orders-driver-1"))]
+
+    job.look()
+
+    assert job.api.names(CONFIG_MAPS.plural) == ["orders-config-2"]
+
+
+def test_the_last_words_of_a_driver_are_heard():
+    """X3: a job that was refused is not tried again."""
+    job = OperatedJob().is_running()
+    words = JobReport(attempt=1, phase=JobPhase.FAILED, why="no such table", is_rejected=True)
+    job.driver_ends(2, words.model_dump_json())
+
+    job.look()
+
+    assert job.status.state is LifecycleState.FAILED
+    assert "no such table" in job.status.last_failure.message
+
+
+def test_pods_of_a_node_that_is_gone_are_deleted_by_force():
+    """K10: nobody there will end them."""
+    job = OperatedJob().is_running()
+    del job.api.objects[NODES.of_cluster("node-1")]
+    job.watched.nodes.clear()
+
+    job.look()
+
+    (deletion,) = [call for call in job.api.calls if call.verb == "delete"]
+    assert deletion.body["gracePeriodSeconds"] == 0
+    assert deletion.body["preconditions"] == {"uid": "uid-of-orders-driver-1"}
+
+
+def test_without_the_right_to_see_nodes_none_is_lost():
+    """K9: a namespaced operator waits for Kubernetes to end its pods."""
+    job = OperatedJob()
+    job.api.forbidden.add(("get", "nodes"))
+    job.is_running()
+
+    assert job.status.state is LifecycleState.RUNNING
+    assert not job.eyes.may_see_nodes
+
+
+def test_a_deleted_job_goes_when_its_driver_is_gone():
+    """K10: the finalizer is ours alone to remove, and goes last."""
+    job = OperatedJob().is_running()
+    job.driver.answer = lambda _: None
+    job.job["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    job.api.put(JOBS.of(KEY), job.job)
+    assert job.job["metadata"]["finalizers"] == [FINALIZER]
+
+    job.look()
+    job.look()
+
+    assert JOBS.of(KEY) not in job.api.objects
+    assert job.look() == Over()
+
+
+def test_a_status_of_another_release_leaves_the_job_alone():
+    """K3: whoever cannot read what runs must not touch it."""
+    job = OperatedJob()
+    job.look()
+    job.job["status"]["driver"]["attempt"] = "the third"
+    job.api.put(JOBS.of(KEY), job.job)
+    job.api.calls.clear()
+
+    assert job.look() == Again()
+
+    assert [path for _, path in job.api.made() if "/events" not in path] == []
+
+
+def test_a_driver_is_asked_with_the_token_of_its_job():
+    """X1 X4: the token comes from the job's own Secret and shows itself nowhere."""
+    job = OperatedJob()
+    job.look()
+    secret = job.api.objects[f"/api/v1/namespaces/{NAMESPACE}/secrets/orders-keys"]
+    secret["data"] = {"token": "c2VjcmV0"}
+
+    job.driver_runs()
+    job.look()
+
+    line = job.driver.lines[-1]
+    assert (line.url, line.token) == ("http://10.0.0.7:8081/v1/job", "secret")
+    assert "secret" not in repr(line)
+
+
+def test_an_order_reaches_the_driver_under_its_key():
+    """K4: suspension asks for a savepoint and an end."""
+    job = OperatedJob(upgrade={"mode": "savepoint"}).is_running()
+    job.job["spec"]["suspend"] = True
+    job.job["metadata"]["generation"] = 2
+    job.api.put(JOBS.of(KEY), job.job)
+
+    job.look()
+
+    (order,) = job.driver.orders
+    assert order.key == job.status.intent.request_id
+    assert isinstance(job.driver.answer(job.driver.lines[-1]), DriverReport)

@@ -1,0 +1,150 @@
+"""A driver is believed as far as the shape of its report goes, and no further."""
+
+import asyncio
+import json
+
+import pytest
+from aiohttp import web
+
+from weir.api.report import JobPhase, Outcome
+from weir_operator.driver_client import LARGEST_ANSWER, DriverClient, Line, understood
+from weir_operator.plan.actions import RequestCheckpoint, RequestSavepoint, RequestStop
+
+RUNNING = {"attempt": 3, "phase": "RUNNING"}
+
+
+def said(**more):
+    return json.dumps(RUNNING | more)
+
+
+class PlayedDriver:
+    """An HTTP server that answers as it is told, and remembers what it was asked."""
+
+    def __init__(self, text=None, status=200):
+        self.text, self.status = text or said(), status
+        self.asked = []
+
+    async def _answer(self, request):
+        self.asked.append(
+            (request.method, request.path, dict(request.headers), await request.text())
+        )
+        return web.Response(text=self.text, status=self.status)
+
+    def with_client(self, act):
+        """Run it for as long as a client acts."""
+
+        async def played():
+            app = web.Application()
+            app.router.add_route("*", "/{path:.*}", self._answer)
+            runner = web.AppRunner(app, access_log=None)
+            await runner.setup()
+            site = web.TCPSite(runner, "127.0.0.1", 0)
+            await site.start()
+            client = DriverClient()
+            line = Line("127.0.0.1", runner.addresses[0][1], 3, "the-token")
+            try:
+                return await act(client, line)
+            finally:
+                await client.close()
+                await runner.cleanup()
+
+        return asyncio.run(played())
+
+
+def reported(driver):
+    return driver.with_client(lambda client, line: client.report(line))
+
+
+def test_a_report_is_asked_for_with_the_token():
+    """X1: who asks is known."""
+    driver = PlayedDriver()
+
+    report = reported(driver)
+
+    assert (report.attempt, report.phase) == (3, JobPhase.RUNNING)
+    ((method, path, headers, _),) = driver.asked
+    assert (method, path) == ("GET", "/v1/job/report")
+    assert headers["Authorization"] == "Bearer the-token"
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("nonsense", 200),
+        ("[]", 200),
+        (said(), 401),
+        (said(attempt=4), 200),
+        (said(phase="DANCING"), 200),
+        (said(completed=-1), 200),
+        (said(requests=[{"id": "x", "outcome": "COMPLETED"}] * 65), 200),
+        (said(newest={"id": 1, "completedAtMs": 2**62}), 200),
+        (said(why="x" * LARGEST_ANSWER), 200),
+    ],
+)
+def test_whatever_is_wrong_with_an_answer_makes_it_none(text, status):
+    """X3: bounded and validated."""
+    assert reported(PlayedDriver(text, status)) is None
+
+
+def test_the_token_is_in_no_log(caplog):
+    """X4: not even when a driver refuses it."""
+    caplog.set_level("DEBUG")
+    driver = PlayedDriver(status=401)
+
+    driver.with_client(lambda client, line: client.order(line, RequestStop(3, "k")))
+    reported(driver)
+
+    assert "401" in str([vars(record) for record in caplog.records])
+    assert "the-token" not in str([vars(record) for record in caplog.records])
+
+
+def test_nobody_there_is_no_answer():
+    """K10: silence is an outcome."""
+
+    async def asked():
+        client = DriverClient()
+        try:
+            return await client.report(Line("127.0.0.1", 9, 1, "t"))
+        finally:
+            await client.close()
+
+    assert asyncio.run(asked()) is None
+
+
+def test_a_path_that_is_none_never_reaches_a_status():
+    """X3: a driver cannot make the operator write rubbish."""
+    done = {"id": "k", "outcome": "COMPLETED", "path": "rm -rf", "checkpoint": 0}
+    newest = {"id": 1, "completedAtMs": 5, "path": "s3://u:p@bucket/x"}
+
+    report = understood(said(requests=[done], newest=newest), 3)
+
+    (request,) = report.requests
+    assert (request.outcome, request.path, request.checkpoint) == (Outcome.COMPLETED, None, None)
+    assert report.newest.path is None
+
+
+@pytest.mark.parametrize(
+    ("order", "path", "body"),
+    [
+        (RequestSavepoint(3, "k", "s3://a/b"), "savepoints", {"targetDirectory": "s3://a/b"}),
+        (RequestSavepoint(3, "k"), "savepoints", {}),
+        (RequestCheckpoint(3, "k"), "checkpoints", {}),
+        (RequestStop(3, "k"), "stop", {"drain": False}),
+    ],
+)
+def test_an_order_carries_its_key(order, path, body):
+    """K3: giving it twice gives it once."""
+    driver = PlayedDriver(status=202)
+
+    assert driver.with_client(lambda client, line: client.order(line, order))
+
+    ((method, asked, headers, text),) = driver.asked
+    assert (method, asked, json.loads(text)) == ("POST", f"/v1/job/{path}", body)
+    assert headers["Idempotency-Key"] == "k"
+
+
+def test_an_order_that_is_refused_may_be_given_again():
+    """K3: an order is an outcome, not an exception."""
+    driver = PlayedDriver(status=409)
+    order = RequestCheckpoint(3, "k")
+    assert not driver.with_client(lambda client, line: client.order(line, order))
