@@ -8,6 +8,7 @@ pace, and then their drivers complete checkpoints, which their statuses must sho
 import argparse
 import asyncio
 import json
+import os
 import re
 import sys
 import tempfile
@@ -83,6 +84,12 @@ class Bench:
                 sys.exit(f"waited in vain: {what}\n{self.operator.last_words()}")
             await asyncio.sleep(GLANCE_S)
 
+    def processor_s(self) -> float:
+        """Seconds of a core that the operator has used."""
+        stat = Path(f"/proc/{self.operator.process.pid}/stat").read_text()
+        ticks = stat.rpartition(")")[2].split()[11:13]
+        return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+
     def memory_mib(self) -> tuple[int, int]:
         """What the operator holds now, and what it held at most."""
         status = Path(f"/proc/{self.operator.process.pid}/status").read_text()
@@ -102,7 +109,7 @@ async def in_a_rush(bench: Bench, names: list[str], interval: str) -> float:
 
     began = time.monotonic()
     await asyncio.gather(*(made(name) for name in names))
-    await bench.until("a pod for every job", lambda: len(bench.watch.pods) >= len(names))
+    await bench.until("a pod for every job", lambda: all(n in bench.watch.pods for n in names))
     last = max(bench.watch.pods[name] for name in names)
     return 60 * len(names) / (last - began)
 
@@ -167,16 +174,23 @@ async def measured(wanted: argparse.Namespace, folder: Path) -> dict[str, object
     steady = [f"steady-{number}" for number in range(wanted.more)]
     interval = f"{int(wanted.checkpoint_s * 1_000)} ms"
     async with opened(folder, wanted.checkpoint_s) as bench:
+        await steadily(bench, ["first"], interval, wanted.a_minute)  # the operator is up then
         told(f"making {len(rush)} jobs")
+        before = bench.processor_s()
         a_minute = await in_a_rush(bench, rush, interval)
+        deployed = bench.processor_s()
         told(f"{a_minute:.0f} jobs a minute; making {len(steady)} more, {wanted.a_minute} a minute")
         waits = await steadily(bench, steady, interval, wanted.a_minute)
         told(f"watching {len(rush) + len(steady)} jobs for {wanted.seconds:.0f} s")
+        rested = bench.processor_s()
         lags = await lagging(bench, wanted.seconds)
+        watched = bench.processor_s()
         now, most = bench.memory_mib()
     return {
-        "jobs": len(rush) + len(steady),
+        "jobs": len(bench.watch.made),
         "jobs_a_minute": round(a_minute),
+        "processor_ms_a_job": round(1_000 * (deployed - before) / len(rush)),
+        "processor_share": round((watched - rested) / wanted.seconds, 3),
         "pod_p50_s": percentile(waits, 0.5),
         "pod_p99_s": percentile(waits, 0.99),
         "checkpoints": len(lags),

@@ -1,9 +1,12 @@
 """Gives every promise the same cluster, a bucket, and a job in a namespace of its own.
 
 When a promise is broken, what the cluster had to say about it is in one folder; the report says
-which.
+which. What tests show of themselves is repeated at the end, with the seed that brings the same run
+about again; ``--all`` runs everything where otherwise a sample is run. Tests without the operator
+come first: one that looks after the whole cluster would do their work for them.
 """
 
+import os
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -12,13 +15,52 @@ from pathlib import Path
 
 import pytest
 
+from applied_job import AppliedJob
 from bucket import Bucket, open_bucket
+from chance import SEED, runs_all
+from chart import NAMESPACE as OPERATOR_NAMESPACE
 from cluster import Cluster, running_cluster
 from deployed_job import DeployedJob, deployed_job
 from evidence import collect
+from installed_operator import InstalledOperator, installed_operator
 
 FAILURES = Path(__file__).parent.parent / "build" / "e2e"
 BROKEN = pytest.StashKey[bool]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--all",
+        action="store_true",
+        help="keep every promise, and kill the operator at every write, not at a sample of them",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "thorough: takes minutes; runs only with --all")
+    if config.getoption("--all"):
+        os.environ["WEIR_ALL"] = "1"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    left = [] if runs_all() else [i for i in items if i.get_closest_marker("thorough")]
+    config.hook.pytest_deselected(items=left)
+    items[:] = sorted((i for i in items if i not in left), key=_needs_operator)
+
+
+def _needs_operator(item: pytest.Item) -> bool:
+    return "operator" in getattr(item, "fixturenames", ())
+
+
+def pytest_report_header() -> str:
+    return f"seed: WEIR_SEED={SEED}"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """A passed test is silent otherwise, and nobody would know how much it had tried."""
+    for report in terminalreporter.stats.get("passed", []):
+        for line in report.capstdout.splitlines():
+            terminalreporter.write_line(f"{report.nodeid}: {line}")
 
 
 @pytest.fixture(scope="session")
@@ -50,6 +92,38 @@ def deploy(
             folder = FAILURES / request.node.name
             collect(cluster, namespace, folder)
             request.node.add_report_section("teardown", "evidence", f"collected in {folder}")
+
+
+@pytest.fixture(scope="session")
+def operator(cluster: Cluster) -> Iterator[InstalledOperator]:
+    """One for all promises, with a namespace in which drivers have their account."""
+    with installed_operator(cluster, f"jobs-{int(time.time()) % 100_000}") as operator:
+        yield operator
+
+
+@pytest.fixture(scope="module")
+def job(
+    operator: InstalledOperator, bucket: Bucket, request: pytest.FixtureRequest
+) -> Iterator[AppliedJob]:
+    """One job for all promises of a file, called after it; nothing is applied yet."""
+    words = request.module.__name__.rpartition(".")[2].removeprefix("test_")
+    name = words.replace("_", "-")[:30].strip("-")
+    job = AppliedJob(operator.cluster, bucket, operator.jobs, name)
+    yield job
+    job.delete()
+
+
+@pytest.fixture(autouse=True)
+def _remains(request: pytest.FixtureRequest) -> Iterator[None]:
+    """When a promise about the operator was broken, what is left is collected before it goes."""
+    yield
+    if not (_needs_operator(request.node) and request.node.stash.get(BROKEN, False)):
+        return
+    operator: InstalledOperator = request.getfixturevalue("operator")
+    folder = FAILURES / request.node.name
+    for namespace in (operator.jobs, OPERATOR_NAMESPACE):
+        collect(operator.cluster, namespace, folder / namespace)
+    request.node.add_report_section("teardown", "evidence", f"collected in {folder}")
 
 
 @pytest.hookimpl(wrapper=True)
