@@ -19,10 +19,11 @@ from weir_operator.cluster.looking import Eyes
 from weir_operator.cluster.making import Hands
 from weir_operator.cluster.places import JOBS, NODES, PODS, SNAPSHOTS, Key
 from weir_operator.cluster.watched import Watched
-from weir_operator.driver_client import Line, Order
+from weir_operator.driver_client import Line, Order, Told
 from weir_operator.handlers.acting import Actor
 from weir_operator.handlers.desk import Looked
 from weir_operator.handlers.jobs import JobLooks
+from weir_operator.handlers.listening import Listening
 from weir_operator.handlers.metrics import Metrics
 from weir_operator.handlers.snapshots import SnapshotLooks
 from weir_operator.plan.observing import DriverReport
@@ -40,12 +41,21 @@ class SaidDriver:
     """A driver's API without a driver."""
 
     answer: Callable[[Line], DriverReport | None] = lambda _: None
+    version: str = ""
+    """By which its next report can be waited for; empty if by none."""
     orders: list[Order] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
 
-    async def report(self, line: Line) -> DriverReport | None:
+    async def report(self, line: Line) -> Told | None:
         self.lines.append(line)
-        return self.answer(line)
+        said = self.answer(line)
+        return None if said is None else Told(said, self.version)
+
+    async def news(self, line: Line, after: str) -> Told | None:
+        """None for as long as anybody waits."""
+        assert (line.attempt, after) == (1, self.version)
+        await asyncio.Event().wait()
+        return None
 
     async def order(self, line: Line, order: Order) -> bool:
         self.lines.append(line)
@@ -60,6 +70,7 @@ class OperatedJob:
         self.api = LittleApi()
         self.driver = SaidDriver()
         self.time = BEGINNING
+        self.rung: list[Key] = []
         self.watched = Watched()
         self.eyes = Eyes(self.api, self.watched, timedelta(seconds=40))
         self.actor = Actor(
@@ -69,6 +80,7 @@ class OperatedJob:
             Hands(self.api),
             Contacts(self.api),
             self.driver,
+            Listening(self.driver, self.rung.append),
             8081,
             self.now,
         )

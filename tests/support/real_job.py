@@ -155,7 +155,6 @@ class RealJob:
             "WEIR_DEPLOYMENT": setting.deployment,
             "WEIR_TRACE": str(self.home / "traces"),
             "WEIR_LOCAL_DIR": str(self.home / "local"),
-            "SPARK_WORKER_DIR": str(self.home / "work"),
             DIRECTORY: str(self.orders.directory),
         }
 

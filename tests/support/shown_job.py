@@ -113,6 +113,8 @@ class ShownJob:
     outcome: RequestState | None = None
     """What becomes of every request; none: it goes on and on."""
     refusal: str = ""
+    reports: int = 0
+    """How often it was asked for one."""
     _keys: dict[str, Order] = field(default_factory=dict)
 
     def forget(self) -> None:
@@ -212,6 +214,7 @@ class ShownJob:
         return TaskDetails(**NUMBERS.model_dump(), id=checkpoint, summary=summary, subtasks=(part,))
 
     def report(self) -> JobReport:
+        self.reports += 1
         newest = CheckpointReport(id=7, path="file:///data/orders/chk-7", completed_at_ms=1_350)
         return JobReport(attempt=4, phase=JobPhase(self.status), newest=newest, restarts=3)
 

@@ -14,6 +14,7 @@ ROWS = 20_000
 EXECUTORS = (
     ("spark.master", "local-cluster[2,3,512]"),
     ("spark.executor.memory", "512m"),
+    ("spark.executor.extraJavaOptions", SHORT_LIVED_JVM),
     ("spark.weir.slotCores", "2"),
 )
 """Two executors, each with room for one slot and for one task of another job."""

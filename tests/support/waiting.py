@@ -6,7 +6,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-PATIENCE_S = 60.0
+PATIENCE_S = 150.0
 GLANCE_S = 0.03
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from real_job import LOG_TAIL, SEARCHED
 from real_processes import end_session
 
-PATIENCE_S = 110
+PATIENCE_S = 300
 """Far more than a quiet machine needs; a busy one takes long to start Spark."""
 
 
@@ -27,7 +27,6 @@ def run_to_its_end(script: str, home: Path, **environment: str) -> None:
                 **os.environ,
                 "PYTHONPATH": os.pathsep.join(SEARCHED),
                 "SPARK_LOCAL_IP": "127.0.0.1",
-                "SPARK_WORKER_DIR": str(home / "work"),
                 **environment,
             },
             start_new_session=True,
