@@ -39,8 +39,20 @@ def judge(
     output: str, source: GeneratorSource, storage: Mapping[str, str] | None = None
 ) -> Verdict:
     """``storage`` says how the output is reached, where its URL alone does not."""
-    expected = _recomputed(source)
+    shares = {split: source.share(split) or 0 for split in range(source.splits)}
+    return _compared(_recomputed(source, shares), pl.DataFrame(read_committed(output, storage)))
+
+
+def judge_so_far(
+    output: str, source: GeneratorSource, storage: Mapping[str, str] | None = None
+) -> Verdict:
+    """Of a job that still runs: every split must be there up to the last row that is."""
     delivered = pl.DataFrame(read_committed(output, storage))
+    ends = delivered.group_by("split").agg(pl.col("offset").max() + 1)
+    return _compared(_recomputed(source, dict(ends.iter_rows())), delivered)
+
+
+def _compared(expected: pl.DataFrame, delivered: pl.DataFrame) -> Verdict:
     places = ["split", "offset"]
     unique = delivered.unique(places)
     lost = expected.join(unique, on=places, how="anti")
@@ -56,9 +68,8 @@ def judge(
     )
 
 
-def _recomputed(source: GeneratorSource) -> pl.DataFrame:
+def _recomputed(source: GeneratorSource, shares: Mapping[int, int]) -> pl.DataFrame:
     """One split after the other, in order, as a loop over all rows would."""
-    shares = [(split, source.share(split) or 0) for split in range(source.splits)]
-    rows = pl.concat([pl.DataFrame(source.recipe.rows(s, 0, share)) for s, share in shares])
+    rows = [pl.DataFrame(source.recipe.rows(s, 0, share)) for s, share in shares.items()]
     total = pl.col("value").cum_sum().over("split", "key").alias("total")
-    return rows.select("split", "offset", "key", total)
+    return pl.concat(rows).select("split", "offset", "key", total)

@@ -9,13 +9,14 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import verdict as judging
 from cluster import Cluster
 from weir.connectors.file_sink import committed_files
 from weir.connectors.generator import GeneratorSource
 from weir.errors import Unavailable
+from weir.storage.objects import store_for
 
 FORWARDED_S = 30.0
 
@@ -26,7 +27,7 @@ class Bucket:
 
     cluster: Cluster
     _forwarding: subprocess.Popen[str] | None = None
-    _storage: dict[str, str] | None = None
+    _storage: dict[str, str] | None = field(default=None, repr=False)
 
     def storage(self) -> dict[str, str]:
         """How it is reached now."""
@@ -62,8 +63,16 @@ class Bucket:
                     raise
                 self.close()
 
+    def files(self, directory: str) -> tuple[str, ...]:
+        """Everything that lies below a directory; the S3 may go on to list an empty one itself."""
+        found = store_for(directory, self.storage()).list(directory)
+        return tuple(url for url in found if url != directory)
+
     def verdict(self, output: str, source: GeneratorSource) -> judging.Verdict:
         return judging.judge(output, source, self.storage())
+
+    def verdict_so_far(self, output: str, source: GeneratorSource) -> judging.Verdict:
+        return judging.judge_so_far(output, source, self.storage())
 
     def close(self) -> None:
         if self._forwarding is not None:

@@ -41,6 +41,14 @@ class Cluster:
     def items(self, *arguments: str, namespace: str = "") -> list[dict[str, Any]]:
         return list(self.look(*arguments, namespace=namespace)["items"])
 
+    def kill(self, pod: str, namespace: str) -> None:
+        """``kill -9`` of every process in a pod's container, all at once."""
+        ends_all = ("python3", "-c", "import os, signal; os.kill(-1, signal.SIGKILL)")
+        try:
+            self.kubectl("exec", pod, "--", *ends_all, namespace=namespace)
+        except CommandFailed:
+            return  # the one that carried the order died with the others
+
     def node(self, verb: str, number: int) -> None:
         """Let something happen to a node: kill, start, freeze, thaw, cut, join."""
         door("node", verb, str(number))

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import yaml
 
 from bucket import Bucket
-from cluster import ROOT, Cluster, CommandFailed
+from cluster import ROOT, Cluster
 from verdict import Verdict
 from waiting import until
 from weir.connectors.generator import GeneratorSource
@@ -131,12 +131,7 @@ class DeployedJob:
     # -- what happens to it
 
     def kill(self, pod: str) -> None:
-        """``kill -9`` of every process in a pod's container, all at once."""
-        ends_all = ("python3", "-c", "import os, signal; os.kill(-1, signal.SIGKILL)")
-        try:
-            self.cluster.kubectl("exec", pod, "--", *ends_all, namespace=self.namespace)
-        except CommandFailed:
-            return  # the one that carried the order died with the others
+        self.cluster.kill(pod, self.namespace)
 
     def delete_by_force(self, *pods: str) -> None:
         """Strike pods off the list, whatever has become of their processes."""

@@ -14,10 +14,12 @@ def collect(cluster: Cluster, namespace: str, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     events = ("events", "--sort-by=.lastTimestamp")
     everything = ("pods,services,configmaps", "-o", "yaml")
+    resources = ("checkpointedjobs,checkpointedjobsnapshots", "-o", "yaml")
     _note(folder / "status.txt", lambda: door("status"))
     _note(folder / "nodes.txt", lambda: cluster.kubectl("describe", "nodes"))
     _note(folder / "events.txt", lambda: _in(cluster, namespace, *events))
     _note(folder / "objects.yaml", lambda: _in(cluster, namespace, *everything))
+    _note(folder / "resources.yaml", lambda: _in(cluster, namespace, *resources))
     for pod in _pods(cluster, namespace):
         _note(folder / f"{pod}.log.txt", _logs(cluster, namespace, pod))
         _note(folder / f"{pod}.before.txt", _logs(cluster, namespace, pod, "--previous"))

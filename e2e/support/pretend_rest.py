@@ -6,6 +6,7 @@ A wrong token is refused as by a real driver.
 
 import asyncio
 import ipaddress
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from pretend_driver import PretendDriver
 ORDERS = ("checkpoints", "savepoints", "stop")
 ORDER_S = 0.15
 """So long a driver takes to do as it is told."""
+GLANCE_S = 0.2
 FIRST_ADDRESS = ipaddress.IPv4Address("127.1.0.1")
 
 
@@ -48,10 +50,16 @@ class PretendRest:
         return str(FIRST_ADDRESS + self._addresses)
 
     async def report(self, request: web.Request) -> web.Response:
+        """At once, or when there is another than the one that is known."""
         self.reports += 1
         listener = self._listener(request)
-        said = listener.driver.report().model_dump_json(by_alias=True)
-        return web.Response(text=said, content_type="application/json")
+        after, wait = request.query.get("after", ""), float(request.query.get("wait", "0"))
+        until = time.monotonic() + wait
+        said = listener.driver.report().stamped()
+        while said.version == after and time.monotonic() < until and not listener.driver.has_ended:
+            await asyncio.sleep(GLANCE_S)
+            said = listener.driver.report().stamped()
+        return web.json_response(text=said.model_dump_json(by_alias=True))
 
     async def order(self, request: web.Request) -> web.Response:
         listener = self._listener(request)

@@ -29,6 +29,7 @@ from weir_operator.cluster.listing import everything, sweep
 from weir_operator.cluster.looking import Eyes
 from weir_operator.cluster.making import Hands
 from weir_operator.cluster.places import JOBS, NODES, Key
+from weir_operator.cluster.room import make_room
 from weir_operator.cluster.sights import see_node
 from weir_operator.cluster.watched import Watched
 from weir_operator.driver_client import DriverClient
@@ -38,6 +39,7 @@ from weir_operator.handlers.canary import Canary
 from weir_operator.handlers.desk import Desk, Look, Looked
 from weir_operator.handlers.health import Health
 from weir_operator.handlers.jobs import JobLooks
+from weir_operator.handlers.listening import Listening
 from weir_operator.handlers.metrics import Metrics
 from weir_operator.handlers.snapshots import SnapshotLooks
 from weir_operator.handlers.watching import Watches, quieten, registry_of, settings_of
@@ -113,6 +115,7 @@ class Operator:
         self._client = DriverClient()
         self._watched = Watched()
         self._eyes = Eyes(self.api, self._watched, settings.lost_after)
+        self._listening = Listening(self._client, self._heard_news)
         actor = Actor(
             self.api,
             self._watched,
@@ -120,6 +123,7 @@ class Operator:
             Hands(self.api),
             Contacts(self.api),
             self._client,
+            self._listening,
             settings.driver_port,
             now,
         )
@@ -129,6 +133,9 @@ class Operator:
         is_watched = everywhere or settings.own_namespace in settings.namespaces
         self.canary = Canary(self.api, settings.own_namespace, is_watched)
         self.lease = Lease(self.api, Key(settings.own_namespace, settings.lease), settings.identity)
+
+    def _heard_news(self, job: Key) -> None:
+        self._jobs.ring(job)
 
     def _desk(self, kind: str, look: Look) -> Desk:
         async def timed(key: Key) -> Looked:
@@ -185,6 +192,7 @@ class Operator:
     async def _stop_acting(self) -> None:
         await self._jobs.close()
         await self._snapshots.close()
+        await self._listening.close()
 
     async def close(self) -> None:
         await self._client.close()
@@ -254,6 +262,7 @@ def main() -> None:
     settings = read_settings(sys.argv[1:])
     journal.begin(settings.log_level, as_json=settings.log_format == "json")
     quieten()
+    make_room()
     try:
         asyncio.run(run(settings))
     except JobRejected as refused:

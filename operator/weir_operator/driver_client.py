@@ -25,11 +25,15 @@ from weir_operator.resource.progress import LastCheckpoint
 log = logging.getLogger("weir_operator.driver_client")
 
 TIMEOUT_S = 2.0
+WAIT_S = 30
+"""So long a driver may wait for news before it says that there are none."""
 LARGEST_ANSWER = 64 * 1_024
 _REMEMBERED = 64
 
 Order = RequestSavepoint | RequestCheckpoint | RequestStop
 
+_SOON = aiohttp.ClientTimeout(total=TIMEOUT_S)
+_PATIENT = aiohttp.ClientTimeout(total=WAIT_S + TIMEOUT_S, sock_connect=TIMEOUT_S)
 _DURABLE: TypeAdapter[str] = TypeAdapter(DurableUrl)
 _ANYWHERE: TypeAdapter[str] = TypeAdapter(StorageUrl)
 
@@ -50,33 +54,52 @@ class Line:
         return f"{'http' if self.authority is None else 'https'}://{host}:{self.port}/v1/job"
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a driver said, and by which version it may be asked for the next; empty if by none."""
+
+    report: DriverReport
+    version: str = ""
+
+
 class DriverClient:
     """One pool of connections to all drivers."""
 
     def __init__(self) -> None:
         self._session = aiohttp.ClientSession(
-            timeout=aiohttp.ClientTimeout(total=TIMEOUT_S),
+            timeout=_SOON,
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=5.0),
         )
 
     async def close(self) -> None:
         await self._session.close()
 
-    async def report(self, line: Line) -> DriverReport | None:
+    async def report(self, line: Line) -> Told | None:
         """What the driver says; none if it says nothing that can be read."""
+        return await self._told(line, {}, _SOON)
+
+    async def news(self, line: Line, after: str) -> Told | None:
+        """What the driver says once that is another version, or when it has waited long enough."""
+        return await self._told(line, {"after": after, "wait": str(WAIT_S)}, _PATIENT)
+
+    async def _told(
+        self, line: Line, query: dict[str, str], patience: aiohttp.ClientTimeout
+    ) -> Told | None:
         try:
             async with self._session.get(
                 f"{line.url}/report",
+                params=query,
                 headers=_who(line),
                 ssl=_trusted(line.authority),
                 allow_redirects=False,
+                timeout=patience,
             ) as response:
                 response.raise_for_status()
                 text = await _bounded(response)
         except (aiohttp.ClientError, OSError, ValueError) as problem:
             log.debug("A driver did not answer.", extra={"driver": line.url, "why": _why(problem)})
             return None
-        return understood(text, line.attempt)
+        return told(text, line.attempt)
 
     async def order(self, line: Line, order: Order) -> bool:
         """Give an order; false if it did not arrive, or was refused, and may be given again."""
@@ -100,6 +123,12 @@ class DriverClient:
 
 
 def understood(text: bytes | str, attempt: int) -> DriverReport | None:
+    """The report of a driver that has ended."""
+    said = told(text, attempt)
+    return None if said is None else said.report
+
+
+def told(text: bytes | str, attempt: int) -> Told | None:
     """A report in the plan's words; none if it is of another attempt, or no report."""
     try:
         said = JobReport.model_validate_json(text)
@@ -109,7 +138,7 @@ def understood(text: bytes | str, attempt: int) -> DriverReport | None:
     except (ValidationError, ValueError, OverflowError, OSError) as problem:
         log.debug("A driver's report could not be read.", extra={"why": _why(problem)[:1_024]})
         return None
-    return DriverReport(
+    report = DriverReport(
         attempt=said.attempt,
         phase=said.phase,
         newest=newest,
@@ -121,6 +150,7 @@ def understood(text: bytes | str, attempt: int) -> DriverReport | None:
         slots_missing=said.slots_missing,
         requests=tuple(_request(request) for request in said.requests),
     )
+    return Told(report, said.version)
 
 
 def _checkpoint(said: CheckpointReport) -> LastCheckpoint:

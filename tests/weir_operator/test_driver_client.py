@@ -6,6 +6,8 @@ import json
 import pytest
 from aiohttp import web
 
+from shown_job import TOKEN, ShownJob, served
+from waiting import until
 from weir.api.report import JobPhase, Outcome
 from weir_operator.driver_client import LARGEST_ANSWER, DriverClient, Line, understood
 from weir_operator.plan.actions import RequestCheckpoint, RequestSavepoint, RequestStop
@@ -23,8 +25,10 @@ class PlayedDriver:
     def __init__(self, text=None, status=200):
         self.text, self.status = text or said(), status
         self.asked = []
+        self.queries = []
 
     async def _answer(self, request):
+        self.queries.append(dict(request.query))
         self.asked.append(
             (request.method, request.path, dict(request.headers), await request.text())
         )
@@ -59,12 +63,44 @@ def test_a_report_is_asked_for_with_the_token():
     """X1: who asks is known."""
     driver = PlayedDriver()
 
-    report = reported(driver)
+    report = reported(driver).report
 
     assert (report.attempt, report.phase) == (3, JobPhase.RUNNING)
     ((method, path, headers, _),) = driver.asked
     assert (method, path) == ("GET", "/v1/job/report")
     assert headers["Authorization"] == "Bearer the-token"
+
+
+def test_news_is_asked_for_by_the_version_that_is_known():
+    """K7: the driver answers when it has another, or when it has waited."""
+    driver = PlayedDriver(said(version="v2"))
+
+    told = driver.with_client(lambda client, line: client.news(line, "v1"))
+
+    assert (told.version, told.report.phase) == ("v2", JobPhase.RUNNING)
+    assert driver.queries == [{"after": "v1", "wait": "30"}]
+
+
+def test_a_drivers_own_api_is_heard_when_it_has_news():
+    """K7: driver and operator mean the same by a version."""
+    job = ShownJob()
+
+    async def heard(server):
+        client = DriverClient()
+        line = Line("127.0.0.1", server.port, 4, TOKEN)
+        try:
+            first = await client.report(line)
+            waiting = asyncio.create_task(client.news(line, first.version))
+            await asyncio.to_thread(until, "it waits", lambda: job.reports > 2, str)
+            job.status = "RESTARTING"
+            return first, await waiting
+        finally:
+            await client.close()
+
+    with served(job) as server:
+        first, second = asyncio.run(heard(server))
+
+    assert (first.report.phase, second.report.phase) == (JobPhase.RUNNING, JobPhase.RESTARTING)
 
 
 @pytest.mark.parametrize(

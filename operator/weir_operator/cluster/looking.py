@@ -130,6 +130,13 @@ class Eyes:
         pods = drivers_of(job, self.watched.pods_of(job.key))
         return next((pod for pod in pods if pod.attempt == attempt), None)
 
+    def next_loss(self, job: Key, now: datetime) -> datetime | None:
+        """When the first node that carries a pod of the job will count as lost, if silent on."""
+        nodes = (self.watched.nodes.get(pod.node) for pod in self.watched.pods_of(job))
+        silences = (node.silent_since for node in nodes if node is not None)
+        losses = (since + self.lost_after for since in silences if since is not None)
+        return min((loss for loss in losses if loss > now), default=None)
+
     def made(self, job: Key) -> None:
         """What stood beside a driver was just made anew."""
         self._parts.pop(job, None)

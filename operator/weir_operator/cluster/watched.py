@@ -55,6 +55,12 @@ class Watched:
     def pods_of(self, job: Key) -> tuple[SeenPod, ...]:
         return tuple(self.pods[job].values()) if job in self.pods else ()
 
+    def jobs_on(self, node: str) -> frozenset[Key]:
+        """The jobs that have a pod there."""
+        return frozenset(
+            job for job, pods in self.pods.items() if any(p.node == node for p in pods.values())
+        )
+
     def replace_pods(self, job: Key, pods: Iterable[SeenPod]) -> None:
         """The API server itself has shown these and no others."""
         self.pods[job] = {pod.uid: pod for pod in pods}

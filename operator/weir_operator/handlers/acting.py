@@ -16,10 +16,11 @@ from weir_operator.cluster.looking import Depth, Eyes, Wanted
 from weir_operator.cluster.making import Deleted, Hands
 from weir_operator.cluster.objects import Opened, Resource
 from weir_operator.cluster.places import JOBS, SNAPSHOTS, Key, Place
-from weir_operator.cluster.sights import see_pod
+from weir_operator.cluster.sights import SeenPod, see_pod
 from weir_operator.cluster.watched import Watched
 from weir_operator.cluster.writing import Written, hold, let_go, write_status
 from weir_operator.driver_client import Line, Order, understood
+from weir_operator.handlers.listening import Listening
 from weir_operator.plan.actions import (
     CreateDriver,
     CreateSnapshot,
@@ -41,9 +42,7 @@ from weir_operator.resource.status import CheckpointedJobStatus
 
 
 class Drivers(Protocol):
-    """Whoever speaks to drivers. Neither raises: a driver that does not answer is silent."""
-
-    async def report(self, line: Line) -> DriverReport | None: ...
+    """Whoever gives orders to drivers. It does not raise: what does not arrive is given again."""
 
     async def order(self, line: Line, order: Order) -> bool: ...
 
@@ -58,6 +57,7 @@ class Actor:
     hands: Hands
     contacts: Contacts
     drivers: Drivers
+    listening: Listening
     driver_port: int
     now: Callable[[], datetime]
 
@@ -78,14 +78,18 @@ class Actor:
         self, job: Opened, status: CheckpointedJobStatus, deployed: CheckpointedJobSpec | None
     ) -> DriverReport | None:
         """What the current driver says, or said last."""
-        driver = status.driver
-        pod = None if driver is None else self.eyes.driver(job, driver.attempt)
-        if driver is None or pod is None or driver.pod_uid not in (None, pod.uid):
-            return None
-        if isinstance(pod.stage, Terminated):
-            return understood(pod.last_words, driver.attempt)
-        line = await self._line(job, driver.attempt, deployed)
-        return None if line is None else await self.drivers.report(line)
+        pod = self._current(job, status)
+        line = None if pod is None else await self._line(job, pod.attempt, deployed)
+        if pod is not None and line is not None:
+            return await self.listening.heard(job.key, pod.uid, line)
+        self.listening.forget(job.key)
+        if pod is not None and isinstance(pod.stage, Terminated):
+            return understood(pod.last_words, pod.attempt)
+        return None
+
+    def forget(self, job: Key) -> None:
+        """The job is gone."""
+        self.listening.forget(job)
 
     async def order(self, job: Opened, deployed: CheckpointedJobSpec | None, order: Order) -> None:
         """Give an order to a driver; one that does not arrive is given again by the next look."""
@@ -148,6 +152,13 @@ class Actor:
         pod = see_pod(body)
         assert pod is not None, "the driver's pod says whose it is"
         self.watched.put_pod(pod)
+
+    def _current(self, job: Opened, status: CheckpointedJobStatus) -> SeenPod | None:
+        """The pod of the current driver."""
+        driver = status.driver
+        pod = None if driver is None else self.eyes.driver(job, driver.attempt)
+        is_it = driver is not None and pod is not None and driver.pod_uid in (None, pod.uid)
+        return pod if is_it else None
 
     async def _line(
         self, job: Opened, attempt: int, deployed: CheckpointedJobSpec | None

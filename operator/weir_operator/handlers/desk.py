@@ -53,9 +53,12 @@ class Desk:
     _bells: dict[Key, asyncio.Event] = field(default_factory=dict)
     _tasks: dict[Key, asyncio.Task[None]] = field(default_factory=dict)
     _seats: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+    _is_closed: bool = False
 
     def ring(self, key: Key) -> None:
-        """Look at it soon."""
+        """Look at it soon; never again, once the desk is closed."""
+        if self._is_closed:
+            return
         bell = self._bells.setdefault(key, asyncio.Event())
         bell.set()
         if key not in self._tasks:
@@ -64,6 +67,7 @@ class Desk:
 
     async def close(self) -> None:
         """Stop at once, wherever a look is: the next operator repeats it."""
+        self._is_closed = True
         tasks = tuple(self._tasks.values())
         for task in tasks:
             task.cancel()

@@ -99,7 +99,8 @@ class JobLooks:
         self._refused.pop(job.key, None)
         if len(acts) < len(planned.actions):
             return Depth.LIVE
-        return Again(planned.look_again)
+        loss = self.actor.eyes.next_loss(job.key, self.now())
+        return Again(min(filter(None, (planned.look_again, loss)), default=None))
 
     async def _seen(
         self,
@@ -180,6 +181,7 @@ class JobLooks:
                 await self.actor.reread_job(key)
 
     def _forgotten(self, key: Key) -> Looked:
+        self.actor.forget(key)
         self._asked_at.pop(key, None)
         self._refused.pop(key, None)
         self.metrics.forget_job(key)

@@ -78,11 +78,14 @@ class Watches:
         self._ring_job(pod.job)
 
     def node(self, event: Event) -> None:
+        """Most news of a node is that it lives; only otherwise are its jobs rung for."""
         node = see_node(event["object"])
-        if event["type"] == "DELETED":
-            self.watched.nodes.pop(node.name, None)
-        else:
+        before = self.watched.nodes.pop(node.name, None)
+        if event["type"] != "DELETED":
             self.watched.nodes[node.name] = node
+        if self.watched.nodes.get(node.name) != before:
+            for key in sorted(self.watched.jobs_on(node.name)):
+                self._ring_job(key)
 
     async def farewell(self, **_: object) -> None:
         """Kopf would wait for looks that run on; the next operator repeats them."""

@@ -108,16 +108,16 @@ def _first(drafted: Plan, look: Look) -> Plan:
 
 
 def _with_newer_policies(drafted: Plan, look: Look) -> Plan:
-    """What only the operator reads takes effect at once."""
+    """What only the operator reads takes effect at once, and so does an edit back to what runs."""
     deployed, version = drafted.status.deployed, look.goal.version
     assert deployed is not None, "the job was deployed"
-    if deployed.hash == version.hash or needs_driver(deployed, look.goal.spec):
+    if deployed.generation == version.generation or needs_driver(deployed, look.goal.spec):
         return drafted
     newer = version.model_copy(update={"deployed_at": deployed.deployed_at})
     stable = drafted.status.stable
     if stable is not None and stable.hash == deployed.hash:
         drafted = drafted.writing(stable=newer)
-    return drafted.writing(deployed=newer)
+    return drafted.writing(deployed=newer, rollback=None)
 
 
 def _run(drafted: Plan, look: Look) -> Plan:

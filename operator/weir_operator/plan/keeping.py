@@ -20,7 +20,8 @@ from weir_operator.resource.progress import DriverStatus, Failure, RestorePoint,
 
 FIRST_WAIT_MS = 10_000
 LONGEST_WAIT_MS = 300_000
-LOOK_MS = 10_000
+LOOK_MS = 30_000
+"""While nothing happens; whoever has news of the job rings before."""
 LOOK_AT_A_START_MS = 1_000
 
 

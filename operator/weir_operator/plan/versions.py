@@ -20,7 +20,7 @@ from weir_operator.resource.judging import Refused
 from weir_operator.resource.progress import SpecVersion, StepState, Upgrade, UpgradeCause
 from weir_operator.resource.status import CheckpointedJobStatus
 
-_REMEMBERED = 2_048
+_REMEMBERED = 128
 _READ_BY_THE_OPERATOR = frozenset(
     {
         "suspend",
@@ -84,7 +84,7 @@ def readable(version: SpecVersion) -> CheckpointedJobSpec | None:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _read(text: str) -> CheckpointedJobSpec | None:
-    """Remembered, because every look at a job reads the same text."""
+    """Remembered for a while, because one look reads the same text many times."""
     given = json.loads(text)
     try:
         return CheckpointedJobSpec.model_validate(given)

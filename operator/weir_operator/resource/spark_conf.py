@@ -33,6 +33,7 @@ OWNED: Mapping[str, tuple[str, str]] = {
     "spark.task.cpus": SLOTS,
     "spark.task.maxFailures": SLOTS,
     "spark.locality.": SLOTS,
+    "spark.kubernetes.allocation.recoveryMode.enabled": SLOTS,
     "spark.speculation": SLOTS,
     "spark.speculation.": SLOTS,
     "spark.dynamicAllocation.": ("slots hold their executors for good", "set parallelism"),

@@ -7,6 +7,7 @@ follows from a report is decided elsewhere.
 """
 
 from enum import StrEnum
+from hashlib import blake2b
 from typing import Annotated
 
 from pydantic import ConfigDict, Field, StrictBool, StrictInt
@@ -18,11 +19,14 @@ LARGEST = 2**63 - 1
 LONGEST_ID = 128
 LONGEST_PATH = 2_048
 LONGEST_SENTENCE = 2_048
+LONGEST_VERSION = 64
 MOST_REQUESTS = 64
+_VERSION_BYTES = 8
 
 Number = Annotated[StrictInt, Field(ge=0, le=LARGEST)]
 Path = Annotated[str, Field(max_length=LONGEST_PATH)]
 Sentence = Annotated[str, CutTo(LONGEST_SENTENCE)]
+Version = Annotated[str, Field(max_length=LONGEST_VERSION)]
 
 
 class JobPhase(StrEnum):
@@ -103,6 +107,14 @@ class JobReport(_Told):
     """How many more slots the job waits for."""
     requests: Annotated[tuple[RequestReport, ...], Field(max_length=MOST_REQUESTS)] = ()
     """Those made last, the newest at the end."""
+    version: Version = ""
+    """Another one whenever anything else here is another; empty if nobody can ask for the next."""
+
+    def stamped(self) -> "JobReport":
+        """The same with its version, by which one can ask for whatever comes after it."""
+        told = self.model_dump_json(exclude={"version"}).encode()
+        version = blake2b(told, digest_size=_VERSION_BYTES).hexdigest()
+        return self.model_copy(update={"version": version})
 
     def as_over(self, why: str, *, is_rejected: bool = False) -> "JobReport":
         """The same, of a driver whose work ended for this reason."""

@@ -27,13 +27,15 @@ FOR_SLOTS = {
     "spark.speculation": "false",
     "spark.dynamicAllocation.enabled": "false",
     "spark.excludeOnFailure.enabled": "false",
+    "spark.kubernetes.allocation.recoveryMode.enabled": "false",
     "spark.scheduler.mode": "FAIR",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "FATAL",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
-"""A slot that dies must come back, on the spot and for ever; Weir says so, in fewer words."""
+"""A slot that dies must come back, on the spot and for ever; Weir says so, in fewer words. After a
+SIGKILL Spark's recovery mode would give a new executor one core, where no slot finds room."""
 
 FROM_ENVIRONMENT = {
     "WEIR_PARALLELISM": "parallelism",

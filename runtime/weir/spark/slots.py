@@ -26,7 +26,7 @@ log = logging.getLogger("weir.spark")
 POOL = "weir-slots"
 
 SLOT_CORES = "spark.weir.slotCores"
-"""How many of an executor's cores a slot holds; those that are left over are for Spark's other jobs.
+"""How many of an executor's cores a slot holds; those left over are for Spark's other jobs.
 A machine of its own has cores to spare beside its slots. Executors are cut to fit, so there a slot
 counts for two cores and each executor has one more: no slot finds room there, but a task does."""
 

@@ -65,6 +65,7 @@ def test_a_sentence_that_is_too_long_is_cut():
         {"newest": {"id": 7, "completedAtMs": 1, "path": "p" * 2_049}},
         {"requests": [{"id": "k" * 129, "outcome": "FAILED"}]},
         {"requests": [{"id": "k", "outcome": "FAILED"}] * 65},
+        {"version": "v" * 65},
     ],
     ids=str,
 )
@@ -77,6 +78,32 @@ def test_what_has_another_shape_or_size_is_refused(changes):
 def test_a_field_of_another_release_is_ignored():
     """K7: driver and operator are not upgraded at one moment."""
     assert read(told(mood="cheerful")) == REPORT
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"attempt": 4},
+        {"phase": JobPhase.RESTARTING},
+        {"newest": None},
+        {"completed": 1},
+        {"restarts": 1},
+        {"why": "a slot was lost"},
+        {"is_rejected": True},
+        {"scheduler_running": True},
+        {"slots_missing": 1},
+        {"requests": ()},
+    ],
+    ids=str,
+)
+def test_whatever_changes_in_a_report_makes_it_another_version(changes):
+    """K7: whoever knows the version knows the whole report."""
+    assert REPORT.model_copy(update=changes).stamped().version != REPORT.stamped().version
+
+
+def test_a_report_that_is_the_same_has_the_same_version():
+    """K7: and whoever waits for another one is not woken."""
+    assert REPORT.stamped().stamped() == read(REPORT.model_dump_json()).stamped()
 
 
 def test_a_report_of_a_driver_that_ended_says_why():

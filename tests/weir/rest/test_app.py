@@ -1,11 +1,13 @@
 """What a client of a job's API is promised."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
 
 from shown_job import TOKEN, ShownJob, completed, failed, served
+from waiting import until
 from weir.api.report import JobReport
 from weir.rest.orders import Cancel, Stop, TakeCheckpoint, TakeSavepoint
 
@@ -133,7 +135,7 @@ def test_the_bearer_is_told_all_that_a_decision_depends_on(client):
     answer = client.get("/v1/job/report", headers=BEARER)
 
     assert answer.json()["newest"]["completedAtMs"] == 1_350
-    assert JobReport.model_validate_json(answer.content) == ShownJob().report()
+    assert JobReport.model_validate_json(answer.content) == ShownJob().report().stamped()
 
 
 def test_nobody_else_hears_the_report(client):
@@ -142,6 +144,44 @@ def test_nobody_else_hears_the_report(client):
 
     assert answer.status_code == 401
     assert "only its bearer" in problem_of(answer)["cause"]
+
+
+def test_whoever_knows_the_report_hears_of_the_next_one(job, client):
+    """K7: a manager need not ask often to hear soon."""
+    known = client.get("/v1/job/report", headers=BEARER).json()["version"]
+    wanted = {"after": known, "wait": 60}
+    with ThreadPoolExecutor(1) as waiting:
+        answer = waiting.submit(
+            client.get, "/v1/job/report", params=wanted, headers=BEARER, timeout=90
+        )
+        until("the question is waited with", lambda: job.reports > 1, lambda: str(job.reports))
+        assert not answer.done()
+        job.status = "RESTARTING"
+
+    told = answer.result().json()
+    assert (told["phase"], told["version"] == known) == ("RESTARTING", False)
+
+
+def test_whoever_knows_another_report_is_answered_at_once(client):
+    """K7: a driver that was started anew has nothing in common with the one before."""
+    wanted = {"after": "of another driver", "wait": 60}
+    answer = client.get("/v1/job/report", params=wanted, headers=BEARER)
+
+    assert answer.json()["phase"] == "RUNNING"
+
+
+def test_a_report_that_stays_the_same_is_told_again_when_time_is_up(client):
+    """K7: so that its reader knows that it is still so."""
+    known = client.get("/v1/job/report", headers=BEARER).json()
+    wanted = {"after": known["version"], "wait": 0.01}
+
+    assert client.get("/v1/job/report", params=wanted, headers=BEARER).json() == known
+
+
+@pytest.mark.parametrize("wanted", [{"wait": 61}, {"wait": -1}, {"after": "v" * 65}])
+def test_nobody_waits_for_a_report_without_end(client, wanted):
+    """X3: a question is bounded too."""
+    assert client.get("/v1/job/report", params=wanted, headers=BEARER).status_code == 422
 
 
 # -- orders

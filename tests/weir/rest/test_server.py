@@ -10,6 +10,7 @@ import pytest
 
 from shown_job import TOKEN, ShownJob, completed, served
 from throwaway_certificates import a_certificate
+from waiting import until
 from weir.errors import JobRejected
 from weir.rest.server import Place, RestServer
 
@@ -72,6 +73,24 @@ def test_whoever_waits_is_told_how_it_stands_when_the_server_ends():
     client.join()
 
     assert answers[0].json()["location"] == "s3://b/savepoint-8"
+
+
+def test_whoever_waits_for_a_report_is_answered_when_the_server_ends():
+    """K7: the last thing that a manager hears is how the job ended."""
+    job = ShownJob()
+    answers = []
+    wanted = {"after": job.report().stamped().version, "wait": 60}
+
+    def ask(url):
+        answers.append(httpx.get(f"{url}/v1/job/report", params=wanted, headers=BEARER, timeout=90))
+
+    with served(job) as server:
+        client = threading.Thread(target=ask, args=(server.url,))
+        client.start()
+        until("the question is waited with", lambda: job.reports > 1, lambda: str(job.reports))
+    client.join()
+
+    assert answers[0].json()["version"] == wanted["after"]
 
 
 def test_a_page_that_breaks_is_a_problem_and_the_server_goes_on():

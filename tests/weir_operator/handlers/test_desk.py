@@ -91,3 +91,20 @@ def test_a_resource_that_is_gone_can_come_again():
 
     asyncio.run(day())
     assert looks.seen == [ORDERS, ORDERS]
+
+
+def test_a_closed_desk_hears_nothing():
+    """K9: an operator that has lost its Lease must not act, whoever still rings."""
+    looks = Looks(Again(), Again())
+
+    async def day():
+        desk = Desk("job", looks.look, looks.causes.append, lambda: BEGINNING)
+        desk.ring(ORDERS)
+        async with asyncio.timeout(PATIENCE_S):
+            await looks.begun.wait()
+        await desk.close()
+        desk.ring(BILLS)
+        await desk.close()
+
+    asyncio.run(day())
+    assert looks.seen == [ORDERS]

@@ -4,12 +4,14 @@ import asyncio
 
 import pytest
 
-from operated_job import KEY, NAMESPACE, OperatedJob
+from operated_job import BEGINNING, KEY, NAMESPACE, NODE, OperatedJob
 from weir.api.report import JobPhase, JobReport
 from weir.errors import Unavailable
 from weir_operator.cluster.answers import ApiRefused
+from weir_operator.cluster.listing import sweep
 from weir_operator.cluster.objects import FINALIZER
 from weir_operator.cluster.places import CONFIG_MAPS, JOBS, NODES, PODS, SERVICES, Key
+from weir_operator.cluster.sights import see_node
 from weir_operator.handlers.desk import Again, Over
 from weir_operator.handlers.jobs import (
     LIVE_WHEN_LEAVING_EVERY,
@@ -85,7 +87,36 @@ def test_a_job_that_runs_needs_no_call_but_its_drivers():
     looked = asyncio.run(job.jobs.look(KEY))
 
     assert job.api.calls == []
-    assert looked == Again(job.status.driver.running_since.replace(second=10))
+    assert looked == Again(job.status.driver.running_since.replace(second=30))
+
+
+def test_a_driver_that_is_listened_to_is_not_asked_by_looks():
+    """K9: until its pod has ended, whose last words count then."""
+    job = OperatedJob().is_running()
+    job.driver.version = "v1"
+
+    async def looks():
+        await job.jobs.look(KEY)
+        job.driver.lines.clear()
+        await job.jobs.look(KEY)
+        assert job.driver.lines == []
+        job.driver_ends(1)
+        await sweep(job.api, job.watched, (None,))
+        await job.jobs.look(KEY)
+
+    asyncio.run(looks())
+
+    assert "ended with code 1" in job.status.last_failure.message
+
+
+def test_a_job_on_a_silent_node_is_looked_at_when_that_counts_as_lost():
+    """K10: even if it is to be looked at much later otherwise."""
+    job = OperatedJob().is_running()
+    silent = {"type": "Ready", "status": "Unknown", "lastTransitionTime": "2025-12-31T23:59:30Z"}
+    node = {"metadata": {"name": NODE}, "status": {"conditions": [silent]}}
+    job.watched.nodes[NODE] = see_node(node)
+
+    assert asyncio.run(job.jobs.look(KEY)) == Again(BEGINNING.replace(second=10))
 
 
 def test_somebody_elses_write_makes_the_look_decide_anew():

@@ -38,6 +38,17 @@ class Watching:
         body["metadata"] |= {"resourceVersion": str(version)} | metadata
         self.watches.job({"type": "MODIFIED", "object": body})
 
+    def shows_pod_on(self, node):
+        labels = {"weir.dev/job": KEY.name, "weir.dev/role": "driver"}
+        metadata = {"name": "p", "namespace": KEY.namespace, "uid": "p", "labels": labels}
+        body = {"metadata": metadata, "spec": {"nodeName": node}}
+        self.watches.pod({"type": "ADDED", "object": body})
+
+    def shows_node(self, name, ready):
+        condition = {"type": "Ready", "status": ready, "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        body = {"metadata": {"name": name}, "status": {"conditions": [condition]}}
+        self.watches.node({"type": "MODIFIED", "object": body})
+
 
 def test_a_new_job_rings():
     """K1: apply starts it."""
@@ -92,6 +103,22 @@ def test_a_snapshot_hears_when_its_job_has_moved_on():
 
     watching.shows_job(3, status={})
     assert watching.snapshots.rung == [Key("shop", "before")]
+
+
+def test_a_node_that_falls_silent_rings_for_the_jobs_on_it_and_one_that_lives_on_does_not():
+    """K10: the pods of a lost node are replaced without waiting for a look that was due anyway."""
+    watching = Watching()
+    watching.shows_job(1)
+    watching.shows_pod_on("node-1")
+    watching.shows_node("node-1", "True")
+    watching.jobs.rung.clear()
+
+    watching.shows_node("node-1", "True")
+    watching.shows_node("node-2", "Unknown")
+    assert watching.jobs.rung == []
+
+    watching.shows_node("node-1", "Unknown")
+    assert watching.jobs.rung == [KEY]
 
 
 def test_kopf_adds_no_finalizer_and_does_not_know_ours():

@@ -209,6 +209,21 @@ def test_what_was_rolled_back_is_not_tried_again_until_it_is_edited():
     assert (image_of(cluster), cluster.status.rollback) == ("orders:3", None)
 
 
+def test_an_edit_back_to_what_runs_after_a_rollback_ends_the_rollback():
+    """K6 K7: nothing restarts, and nothing is wrong any more."""
+    cluster = a_stable_job()
+    cluster.bad_images.add("orders:2")
+    cluster.edit(image="orders:2")
+    cluster.settle(rounds=60)
+    attempt = cluster.status.driver.attempt
+    cluster.edit(image="orders:1")
+    cluster.settle(rounds=5)
+
+    assert cluster.status.state is LifecycleState.STABLE
+    assert cluster.status.rollback is None
+    assert cluster.status.driver.attempt == attempt
+
+
 @pytest.mark.parametrize("agreed", [True, False])
 def test_output_is_repeated_only_with_consent(agreed):
     """K6: the stable version cannot read what the newer one left."""
