@@ -112,6 +112,8 @@ class Operator:
         self._configuration = configuration
         self._metrics = metrics
         self.api = access.RestApi(configuration, metrics.called)
+        self._own_api = access.RestApi(configuration, metrics.called)
+        """For what must not wait behind the calls of a thousand looks."""
         self._client = DriverClient()
         self._watched = Watched()
         self._eyes = Eyes(self.api, self._watched, settings.lost_after)
@@ -132,7 +134,8 @@ class Operator:
         everywhere = not settings.namespaces
         is_watched = everywhere or settings.own_namespace in settings.namespaces
         self.canary = Canary(self.api, settings.own_namespace, is_watched)
-        self.lease = Lease(self.api, Key(settings.own_namespace, settings.lease), settings.identity)
+        leadership = Key(settings.own_namespace, settings.lease)
+        self.lease = Lease(self._own_api, leadership, settings.identity)
 
     def _heard_news(self, job: Key) -> None:
         self._jobs.ring(job)
@@ -196,6 +199,7 @@ class Operator:
 
     async def close(self) -> None:
         await self._client.close()
+        await self._own_api.close()
         await self.api.close()
 
     async def _see_nodes(self) -> None:

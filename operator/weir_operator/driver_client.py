@@ -28,7 +28,8 @@ TIMEOUT_S = 2.0
 WAIT_S = 30
 """So long a driver may wait for news before it says that there are none."""
 LARGEST_ANSWER = 64 * 1_024
-_REMEMBERED = 64
+_REMEMBERED = 1_024
+"""Authorities; with another context for the same one, no connection would be used again."""
 
 Order = RequestSavepoint | RequestCheckpoint | RequestStop
 

@@ -8,6 +8,7 @@ that look alone: it is logged with its trace and counted, and the other jobs go 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextvars import Context
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -62,8 +63,11 @@ class Desk:
         bell = self._bells.setdefault(key, asyncio.Event())
         bell.set()
         if key not in self._tasks:
-            name = f"{self.kind} {key}"
-            self._tasks[key] = asyncio.create_task(self._attend(key, bell), name=name)
+            self._tasks[key] = asyncio.create_task(
+                self._attend(key, bell),
+                name=f"{self.kind} {key}",
+                context=Context(),  # whoever rings has whole objects in his, which would be kept
+            )
 
     async def close(self) -> None:
         """Stop at once, wherever a look is: the next operator repeats it."""

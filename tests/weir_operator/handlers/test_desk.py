@@ -1,6 +1,7 @@
 """A desk looks at each resource once at a time, again when it rings, and later when it failed."""
 
 import asyncio
+from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 
 from weir.errors import Unavailable
@@ -91,6 +92,28 @@ def test_a_resource_that_is_gone_can_come_again():
 
     asyncio.run(day())
     assert looks.seen == [ORDERS, ORDERS]
+
+
+def test_a_look_keeps_nothing_of_what_whoever_rang_has_in_hand():
+    """K9: the objects that a watch brings are not kept with a thousand jobs."""
+    in_hand = ContextVar("in_hand", default="nothing")
+    looks = Looks(Again())
+    found = []
+
+    async def look(key):
+        found.append(in_hand.get())
+        return await looks.look(key)
+
+    async def day():
+        in_hand.set("a whole object")
+        desk = Desk("job", look, looks.causes.append, lambda: BEGINNING)
+        desk.ring(ORDERS)
+        async with asyncio.timeout(PATIENCE_S):
+            await looks.enough.wait()
+        await desk.close()
+
+    asyncio.run(day())
+    assert found == ["nothing"]
 
 
 def test_a_closed_desk_hears_nothing():
