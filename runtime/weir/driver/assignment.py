@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from uuid import uuid4
 
 from weir.core.ids import NO_CHECKPOINT, CheckpointId
 from weir.errors import JobRejected
@@ -31,7 +30,8 @@ class Assignment:
     """Which job a driver serves, and what it may start from."""
 
     deployment: str
-    """The submission; a driver that is started again for it is told the same one."""
+    """The submission; a driver that is started again for it is told the same one. Empty: whatever
+    is submitted is a submission of its own."""
     job: str = ""
     """The job's directory below the checkpoint storage; empty: the script names it."""
     attempt: int | None = None
@@ -57,7 +57,7 @@ def assignment_of(variables: Mapping[str, str]) -> Assignment:
             " Remedy: set one of them only."
         )
     return Assignment(
-        deployment=variables.get(DEPLOYMENT) or uuid4().hex,
+        deployment=variables.get(DEPLOYMENT, ""),
         job=_job(variables),
         attempt=attempt,
         lowest_checkpoint=CheckpointId(lowest or NO_CHECKPOINT),

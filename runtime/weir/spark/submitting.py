@@ -74,6 +74,7 @@ def submit(
 ) -> StreamingJob:
     if assignment.job:
         STARTED.refuse_another(assignment.job)
+    assignment = replace(assignment, deployment=assignment.deployment or uuid4().hex)
     wish = wish_of(config, assignment)
     store = StoreByScheme()
     graph, given = taken_off(_graph(config, wanted, store, wish))

@@ -7,13 +7,9 @@ from weir.driver.assignment import Assignment, assignment_of, termination_log
 from weir.errors import JobRejected
 
 
-def test_a_driver_that_is_told_nothing_serves_a_submission_of_its_own():
-    """D5: a person ran the script."""
-    one, two = assignment_of({}), assignment_of({})
-
-    assert one == Assignment(one.deployment)
-    assert one.deployment != two.deployment
-    assert not one.is_managed
+def test_a_driver_that_is_told_nothing_leaves_everything_to_its_script():
+    """C15: whatever that submits is then a submission of its own."""
+    assert assignment_of({}) == Assignment(deployment="")
 
 
 def test_an_operator_says_which_job_and_which_attempt_it_is():
