@@ -39,9 +39,9 @@ def test_a_job_that_comes_to_its_end_has_delivered_every_row_once(ended):
 
 
 def test_what_was_made_for_a_job_belongs_to_it(ended, cluster):
-    """K2: and so goes with it."""
+    """K2: and so goes with it; executors that are just leaving belong to their driver."""
     uid = ended.resource()["metadata"]["uid"]
-    label = ("-l", f"app.kubernetes.io/instance={ended.name}")
+    label = ("-l", f"app.kubernetes.io/instance={ended.name},weir.dev/role!=executor")
     made = cluster.items("pods,services,secrets,configmaps", *label, namespace=ended.namespace)
 
     assert {"Service", "Secret", "ConfigMap"} <= {found["kind"] for found in made}

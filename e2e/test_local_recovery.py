@@ -8,6 +8,8 @@ import pytest
 from applied_job import SMALL, AppliedJob
 from cluster import door
 
+pytestmark = pytest.mark.thorough
+
 COPIES = "/var/lib/weir/local-recovery"
 OURS = {  # a node makes the directory as root, and executors are not root
     "name": "own-state",

@@ -5,6 +5,8 @@ One job goes through all of it, one after the other, and its output is judged as
 
 import pytest
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def running(job):
