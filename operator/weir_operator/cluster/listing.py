@@ -5,7 +5,7 @@ thing in the operator's memory. Only what was known before the list began is for
 object which was made meanwhile is not.
 """
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 
 from weir_operator.cluster.answers import Api, Json, Request, good
@@ -46,36 +46,33 @@ async def everything(
 
 async def sweep(api: Api, watched: Watched, namespaces: tuple[str | None, ...]) -> Stirred:
     """Bring what is known in line with what is there."""
-    jobs = await _sweep_jobs(api, watched, namespaces)
-    snapshots = await _sweep_snapshots(api, watched, namespaces)
+    jobs = await _sweep_resources(
+        everything(api, JOBS, namespaces), set(watched.jobs), watched.put_job, watched.drop_job
+    )
+    snapshots = await _sweep_resources(
+        everything(api, SNAPSHOTS, namespaces),
+        set(watched.snapshots),
+        watched.put_snapshot,
+        watched.drop_snapshot,
+    )
     return Stirred(jobs | await _sweep_pods(api, watched, namespaces), snapshots)
 
 
-async def _sweep_jobs(
-    api: Api, watched: Watched, namespaces: tuple[str | None, ...]
+async def _sweep_resources(
+    found: AsyncIterator[Json],
+    unseen: set[Key],
+    put: Callable[[Opened], bool],
+    drop: Callable[[Key], None],
 ) -> frozenset[Key]:
-    unseen, stirred = set(watched.jobs), set()
-    async for body in everything(api, JOBS, namespaces):
-        job = Opened(body)
-        unseen.discard(job.key)
-        if watched.put_job(job):
-            stirred.add(job.key)
+    """Keep what is found; what was known before and is not among it is dropped."""
+    stirred: set[Key] = set()
+    async for body in found:
+        resource = Opened(body)
+        unseen.discard(resource.key)
+        if put(resource):
+            stirred.add(resource.key)
     for key in unseen:
-        watched.jobs.pop(key, None)
-    return frozenset(stirred | unseen)
-
-
-async def _sweep_snapshots(
-    api: Api, watched: Watched, namespaces: tuple[str | None, ...]
-) -> frozenset[Key]:
-    unseen, stirred = set(watched.snapshots), set()
-    async for body in everything(api, SNAPSHOTS, namespaces):
-        snapshot = Opened(body)
-        unseen.discard(snapshot.key)
-        if watched.put_snapshot(snapshot):
-            stirred.add(snapshot.key)
-    for key in unseen:
-        watched.drop_snapshot(key)
+        drop(key)
     return frozenset(stirred | unseen)
 
 

@@ -1,7 +1,7 @@
 """What the watches have shown, kept so that a look at a job costs no call.
 
 A watch may miss that something was deleted, so nothing here proves an absence: a plan that hangs on
-one asks the API server, and ``swept`` now and then forgets what a full list does not show. An older
+one asks the API server, and a sweep now and then forgets what a full list does not show. An older
 copy of an object never replaces a newer one.
 """
 
@@ -29,6 +29,9 @@ class Watched:
     def put_job(self, body: Opened) -> bool:
         """Keep a job; true if something changed that people can change."""
         return _put(self.jobs, body)
+
+    def drop_job(self, key: Key) -> None:
+        self.jobs.pop(key, None)
 
     def put_snapshot(self, body: Opened) -> bool:
         """Keep a snapshot; true if something changed that people can change."""

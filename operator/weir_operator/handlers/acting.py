@@ -14,11 +14,18 @@ from weir_operator.cluster.contacts import Contacts
 from weir_operator.cluster.events import tell
 from weir_operator.cluster.looking import Depth, Eyes, Wanted
 from weir_operator.cluster.making import Deleted, Hands
-from weir_operator.cluster.objects import Opened, Resource
-from weir_operator.cluster.places import JOBS, SNAPSHOTS, Key, Place
+from weir_operator.cluster.objects import Opened
+from weir_operator.cluster.places import JOBS, Key, Place
 from weir_operator.cluster.sights import SeenPod, see_pod
 from weir_operator.cluster.watched import Watched
-from weir_operator.cluster.writing import Written, hold, let_go, write_status
+from weir_operator.cluster.writing import (
+    Conflict,
+    Vanished,
+    Written,
+    hold,
+    let_go,
+    write_status,
+)
 from weir_operator.driver_client import Line, Order, understood
 from weir_operator.handlers.listening import Listening
 from weir_operator.plan.actions import (
@@ -35,8 +42,7 @@ from weir_operator.plan.actions import (
     RequestStop,
 )
 from weir_operator.plan.observing import DriverReport, Observed, Terminated, Up
-from weir_operator.plan.versions import readable
-from weir_operator.resource.job import CheckpointedJobSpec
+from weir_operator.plan.versions import deployed_spec
 from weir_operator.resource.snapshot import CheckpointedJobSnapshotStatus
 from weir_operator.resource.status import CheckpointedJobStatus
 
@@ -65,21 +71,25 @@ class Actor:
         kept = self.watched.jobs.get(key)
         return None if kept is None else kept.opened()
 
-    async def reread_job(self, key: Key) -> None:
-        await self._reread(JOBS, key, self.watched.jobs)
-
-    async def reread_snapshot(self, key: Key) -> None:
-        await self._reread(SNAPSHOTS, key, self.watched.snapshots)
+    async def note(self, place: Place, key: Key, written: Written) -> None:
+        """Keep what a write has shown of a job or snapshot, or what became of it meanwhile."""
+        found = await self._reread(place, key) if isinstance(written, Conflict) else written
+        known, is_job = self.watched, place is JOBS
+        put, drop = (
+            (known.put_job, known.drop_job) if is_job else (known.put_snapshot, known.drop_snapshot)
+        )
+        if not isinstance(written, Opened):
+            drop(key)  # whatever was known, the API server's own word replaces it
+        if isinstance(found, Opened):
+            put(found)
 
     async def see(self, job: Opened, now: datetime, depth: Depth, wanted: Wanted) -> Observed:
         return await self.eyes.see(job, now, depth, wanted)
 
-    async def heard(
-        self, job: Opened, status: CheckpointedJobStatus, deployed: CheckpointedJobSpec | None
-    ) -> DriverReport | None:
+    async def heard(self, job: Opened, status: CheckpointedJobStatus) -> DriverReport | None:
         """What the current driver says, or said last."""
         pod = self._current(job, status)
-        line = None if pod is None else await self._line(job, pod.attempt, deployed)
+        line = None if pod is None else await self._line(job, pod.attempt, status)
         if pod is not None and line is not None:
             return await self.listening.heard(job.key, pod.uid, line)
         self.listening.forget(job.key)
@@ -91,9 +101,9 @@ class Actor:
         """The job is gone."""
         self.listening.forget(job)
 
-    async def order(self, job: Opened, deployed: CheckpointedJobSpec | None, order: Order) -> None:
+    async def order(self, job: Opened, status: CheckpointedJobStatus, order: Order) -> None:
         """Give an order to a driver; one that does not arrive is given again by the next look."""
-        line = await self._line(job, order.attempt, deployed)
+        line = await self._line(job, order.attempt, status)
         if line is not None:
             await self.drivers.order(line, order)
 
@@ -135,7 +145,7 @@ class Actor:
             case DeleteDriver() | ForceDelete() | DeleteSnapshot() | DeleteJob():
                 await self._delete(job, action)
             case RequestSavepoint() | RequestCheckpoint() | RequestStop():
-                await self.order(job, _spec(status), action)
+                await self.order(job, status, action)
             case _:
                 raise AssertionError(f"no plan for a job asks for {action}")
 
@@ -160,28 +170,20 @@ class Actor:
         is_it = driver is not None and pod is not None and driver.pod_uid in (None, pod.uid)
         return pod if is_it else None
 
-    async def _line(
-        self, job: Opened, attempt: int, deployed: CheckpointedJobSpec | None
-    ) -> Line | None:
+    async def _line(self, job: Opened, attempt: int, status: CheckpointedJobStatus) -> Line | None:
         """How to reach the driver of an attempt; none if it cannot be reached now."""
         pod = self.eyes.driver(job, attempt)
         if pod is None or not pod.ip or not isinstance(pod.stage, Up):
             return None
+        deployed = deployed_spec(status)
         tls_secret = None if deployed is None else deployed.tls_secret
         contact = await self.contacts.of(job, tls_secret, self.now())
         if contact is None:
             return None
         return Line(pod.ip, self.driver_port, attempt, contact.token, contact.authority)
 
-    async def _reread(self, place: Place, key: Key, kept: dict[Key, Resource]) -> None:
-        """Whatever was known, the API server's own word replaces it."""
+    async def _reread(self, place: Place, key: Key) -> Opened | Vanished:
+        """The API server's own word."""
         request = read(place, key)
         answer = await self.api.call(request)
-        if answer.is_missing:
-            kept.pop(key, None)
-        else:
-            kept[key] = Resource.of(good(request, answer))
-
-
-def _spec(status: CheckpointedJobStatus) -> CheckpointedJobSpec | None:
-    return None if status.deployed is None else readable(status.deployed)
+        return Vanished() if answer.is_missing else Opened(good(request, answer))

@@ -14,14 +14,13 @@ from weir_operator.cluster.answers import ApiRefused
 from weir_operator.cluster.looking import Depth, Wanted
 from weir_operator.cluster.objects import Opened
 from weir_operator.cluster.places import JOBS, Key
-from weir_operator.cluster.writing import Conflict, Vanished, Written
 from weir_operator.handlers.acting import Actor
 from weir_operator.handlers.desk import Again, Looked, Over
 from weir_operator.handlers.metrics import Metrics
 from weir_operator.plan import Observed, Plan, plan
 from weir_operator.plan.actions import ReadLive, RemoveFinalizer
 from weir_operator.plan.observing import Up
-from weir_operator.plan.versions import readable
+from weir_operator.plan.versions import deployed_spec
 from weir_operator.resource.job import CheckpointedJobSpec
 from weir_operator.resource.judging import Refused, judge_job, judge_status
 from weir_operator.resource.progress import Failure
@@ -55,7 +54,7 @@ class JobLooks:
             if job is None or (job.deleted_at is not None and not job.is_held):
                 return self._forgotten(key)
             if not job.is_held:
-                await self._noted(key, await self.actor.hold(JOBS, job))
+                await self.actor.note(JOBS, key, await self.actor.hold(JOBS, job))
                 continue
             outcome = await self._round(job, depth)
             if isinstance(outcome, Depth):
@@ -69,7 +68,7 @@ class JobLooks:
         status = judge_status(job.status)
         if isinstance(status, Refused):
             return await self._left_alone(job, status)
-        spec = judge_job(job.key.name, job.spec, _deployed(status))
+        spec = judge_job(job.key.name, job.spec, deployed_spec(status))
         seen = await self._seen(job, status, spec, depth)
         planned = plan(spec, self._with_refusal(job.key, status), seen)
         self.metrics.saw_job(job.key, status, planned.status, seen.now)
@@ -79,7 +78,7 @@ class JobLooks:
         if acts or planned.status != status:
             written = await self.actor.write_status(JOBS, job, planned.status)
             if not isinstance(written, Opened):
-                await self._noted(job.key, written)
+                await self.actor.note(JOBS, job.key, written)
                 return Depth.WATCHED
             self.actor.watched.put_job(written)
             job = written
@@ -90,7 +89,7 @@ class JobLooks:
         try:
             for action in acts:
                 if isinstance(action, RemoveFinalizer):
-                    await self._noted(job.key, await self.actor.let_go(JOBS, job))
+                    await self.actor.note(JOBS, job.key, await self.actor.let_go(JOBS, job))
                     return Depth.WATCHED
                 await self.actor.carry_out(job, action, planned.status)
         except ApiRefused as refused:
@@ -110,13 +109,12 @@ class JobLooks:
         depth: Depth,
     ) -> Observed:
         """All that was seen and heard; a driver that may be gone is looked for once more."""
-        deployed = _deployed(status)
         wanted = Wanted(
             None if status.driver is None else status.driver.attempt,
-            deployed if isinstance(spec, Refused) else spec,
+            deployed_spec(status) if isinstance(spec, Refused) else spec,
         )
         seen = await self.actor.see(job, self.now(), depth, wanted)
-        seen = replace(seen, report=await self.actor.heard(job, status, deployed))
+        seen = replace(seen, report=await self.actor.heard(job, status))
         if depth is Depth.WATCHED and self._may_be_gone(job.key, seen, status):
             depth = Depth.LIVE
             live = await self.actor.see(job, self.now(), depth, wanted)
@@ -170,16 +168,6 @@ class JobLooks:
             return status
         return status.model_copy(update={"last_failure": refused})
 
-    async def _noted(self, key: Key, written: Written) -> None:
-        """What a write has shown of the job, or what has become of it meanwhile."""
-        match written:
-            case Opened():
-                self.actor.watched.put_job(written)
-            case Vanished():
-                self.actor.watched.jobs.pop(key, None)
-            case Conflict():
-                await self.actor.reread_job(key)
-
     def _forgotten(self, key: Key) -> Looked:
         self.actor.forget(key)
         self._asked_at.pop(key, None)
@@ -194,7 +182,3 @@ def _log(key: Key, planned: Plan, acts: tuple[object, ...]) -> None:
         names = " ".join(type(action).__name__ for action in acts)
         about = {"job": str(key), "state": str(planned.status.state), "actions": names}
         log.info("A plan is carried out.", extra=about)
-
-
-def _deployed(status: CheckpointedJobStatus) -> CheckpointedJobSpec | None:
-    return None if status.deployed is None else readable(status.deployed)

@@ -14,7 +14,6 @@ from weir_operator.cluster.looking import see_snapshot
 from weir_operator.cluster.objects import Opened
 from weir_operator.cluster.places import SNAPSHOTS, Key
 from weir_operator.cluster.watched import job_of
-from weir_operator.cluster.writing import Conflict, Vanished, Written
 from weir_operator.handlers.acting import Actor
 from weir_operator.handlers.desk import Again, Looked, Over
 from weir_operator.plan import SnapshotPlan, plan_snapshot
@@ -27,8 +26,6 @@ from weir_operator.plan.actions import (
 )
 from weir_operator.plan.observing import Disposal, SeenSnapshot
 from weir_operator.plan.snapshots import JobSight
-from weir_operator.plan.versions import readable
-from weir_operator.resource.job import CheckpointedJobSpec
 from weir_operator.resource.judging import Refused, judge_snapshot, judge_status
 from weir_operator.resource.snapshot import CheckpointedJobSnapshotStatus, SnapshotState
 from weir_operator.resource.status import CheckpointedJobStatus
@@ -52,7 +49,7 @@ class SnapshotLooks:
             if snapshot is None or (snapshot.deleted_at is not None and not snapshot.is_held):
                 return Over()
             if not snapshot.is_held:
-                await self._noted(key, await self.actor.hold(SNAPSHOTS, snapshot))
+                await self.actor.note(SNAPSHOTS, key, await self.actor.hold(SNAPSHOTS, snapshot))
                 continue
             looked = await self._round(snapshot)
             if looked is not None:
@@ -69,13 +66,15 @@ class SnapshotLooks:
             planned = plan_snapshot(seen, await self._sight(job, seen), self.now())
         if planned.actions or planned.status != before:
             written = await self.actor.write_status(SNAPSHOTS, snapshot, planned.status)
-            await self._noted(snapshot.key, written)
+            await self.actor.note(SNAPSHOTS, snapshot.key, written)
             if not isinstance(written, Opened):
                 return None
             snapshot = written
         for action in planned.actions:
             if isinstance(action, RemoveFinalizer):
-                await self._noted(snapshot.key, await self.actor.let_go(SNAPSHOTS, snapshot))
+                await self.actor.note(
+                    SNAPSHOTS, snapshot.key, await self.actor.let_go(SNAPSHOTS, snapshot)
+                )
                 return None
             await self._carry_out(snapshot, job, action)
         return Again(planned.look_again)
@@ -92,7 +91,7 @@ class SnapshotLooks:
             return None
         if seen.status.state not in _OPEN:
             return JobSight(status)
-        return JobSight(status, await self.actor.heard(job, status, _deployed(status)))
+        return JobSight(status, await self.actor.heard(job, status))
 
     def _unreadable(self, snapshot: Opened, before: CheckpointedJobSnapshotStatus) -> SnapshotPlan:
         """What to do about a snapshot that asks for what cannot be."""
@@ -111,19 +110,6 @@ class SnapshotLooks:
                 assert job is not None, "a driver is asked only while its job is there"
                 status = judge_status(job.status)
                 assert isinstance(status, CheckpointedJobStatus), "it was read a moment ago"
-                await self.actor.order(job, _deployed(status), action)
+                await self.actor.order(job, status, action)
             case _:
                 raise AssertionError(f"no plan for a snapshot asks for {action}")
-
-    async def _noted(self, key: Key, written: Written) -> None:
-        match written:
-            case Opened():
-                self.actor.watched.put_snapshot(written)
-            case Vanished():
-                self.actor.watched.drop_snapshot(key)
-            case Conflict():
-                await self.actor.reread_snapshot(key)
-
-
-def _deployed(status: CheckpointedJobStatus) -> CheckpointedJobSpec | None:
-    return None if status.deployed is None else readable(status.deployed)

@@ -55,7 +55,7 @@ class Watches:
     def _gone(self, body: Opened) -> None:
         known = self.watched.jobs.get(body.key)
         if known is not None and known.opened().uid == body.uid:
-            del self.watched.jobs[body.key]
+            self.watched.drop_job(body.key)
         self.jobs.ring(body.key)
 
     def snapshot(self, event: Event) -> None:

@@ -21,11 +21,11 @@ from weir_operator.plan.steps import is_moving
 from weir_operator.plan.troubles import tell_troubles
 from weir_operator.plan.versions import (
     cause_of,
+    deployed_spec,
     goal_of,
     is_given_up,
     is_suspended,
     needs_driver,
-    readable,
 )
 from weir_operator.resource.job import CheckpointedJobSpec
 from weir_operator.resource.judging import Refused
@@ -140,8 +140,7 @@ def _after_the_end(drafted: Plan, look: Look) -> Plan:
 
 def _counted(drafted: Plan, seen: Observed) -> Plan:
     """What a HorizontalPodAutoscaler reads."""
-    deployed = drafted.status.deployed
-    spec = None if deployed is None else readable(deployed)
+    spec = deployed_spec(drafted.status)
     if spec is None:
         return drafted
     labels = selector(seen.name, Role.EXECUTOR).items()

@@ -82,6 +82,11 @@ def readable(version: SpecVersion) -> CheckpointedJobSpec | None:
     return _read(json.dumps(version.spec, sort_keys=True))
 
 
+def deployed_spec(status: CheckpointedJobStatus) -> CheckpointedJobSpec | None:
+    """What was deployed last, if anything was and this release can make sense of it."""
+    return None if status.deployed is None else readable(status.deployed)
+
+
 @lru_cache(maxsize=_REMEMBERED)
 def _read(text: str) -> CheckpointedJobSpec | None:
     """Remembered for a while, because one look reads the same text many times."""
