@@ -22,6 +22,7 @@ ENV PATH=/opt/venv/bin:/opt/spark/bin:$PATH SPARK_HOME=/opt/spark \
 
 COPY runtime/entrypoint /opt/weir/entrypoint
 COPY operator/weir_operator /opt/weir/operator/weir_operator
+COPY runtime/pyspark_weir.py /opt/weir/runtime/pyspark_weir.py
 COPY runtime/weir /opt/weir/runtime/weir
 
 # A number, so that Kubernetes can see that it is not root.

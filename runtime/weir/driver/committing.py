@@ -55,7 +55,13 @@ class Committing:
         else:
             self._tell(events.CommitConfirmed(commit.sink, commit.sequence))
 
-    def resolve(self, epoch: Epoch, action: actions.ResolveTransactions) -> None:
+    def resolve(
+        self,
+        epoch: Epoch,
+        action: actions.ResolveTransactions,
+        first: Callable[[], None] = lambda: None,
+    ) -> None:
+        """First wait for whatever must be over before."""
         by_sink: dict[OperatorId, list[SubtaskId]] = {}
         for subtask in action.subtasks:
             by_sink.setdefault(subtask.operator, []).append(subtask)
@@ -65,14 +71,18 @@ class Committing:
             for sink, subtasks in by_sink.items()
         ]
         keep = frozenset(transaction.name for transaction in action.keep)
-        futures = [t.submit(c.resolve, subtasks, owner, keep) for t, c, subtasks in work]
+
+        def begun() -> list[Future[None]]:
+            first()
+            return [t.submit(c.resolve, subtasks, owner, keep) for t, c, subtasks in work]
+
         waiter = ThreadPoolExecutor(1, thread_name_prefix="weir-resolve")
-        waiter.submit(self._await_all, action.ticket, futures)
+        waiter.submit(self._await_all, action.ticket, begun)
         waiter.shutdown(wait=False)
 
-    def _await_all(self, ticket: int, futures: list[Future[None]]) -> None:
+    def _await_all(self, ticket: int, begun: Callable[[], list[Future[None]]]) -> None:
         try:
-            for future in futures:
+            for future in begun():
                 future.result()
         except JobRejected as problem:
             self._fail(problem)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from weir.core import attempt as attempts
-from weir.core.coordinator import actions
+from weir.core.coordinator import actions, closing
 from weir.core.ids import NO_CHECKPOINT, CheckpointId, Epoch, RequestId, SlotId
 from weir.core.job import Action, Job, Launch
 from weir.core.rescale import Inheritance
@@ -48,6 +48,9 @@ class DriverHands:
                 self.storing.carry_out(action)
             case actions.CommitTransactions():
                 self.committing.commit(action)
+            case actions.ResolveTransactions(attempt=closing.ALL_ATTEMPTS):
+                self.slots.dismiss()
+                self.committing.resolve(self.epoch, action, self.slots.until_gone)
             case actions.ResolveTransactions():
                 self.committing.resolve(self.epoch, action)
             case actions.Answer(request, outcome):

@@ -23,6 +23,9 @@ from weir.wire.messages import MessageLink
 
 log = logging.getLogger("weir.driver")
 
+FAREWELL_SECONDS = 5.0
+"""So long slots may take to end what they have begun to write."""
+
 
 class SlotPool(Protocol):
     """Whoever starts slot processes and can end one that does not listen any more."""
@@ -64,6 +67,7 @@ class Slots:
         self._tell = tell
         self._known: dict[SlotId, KnownSlot] = {}
         self._lock = threading.Lock()
+        self._fewer = threading.Condition(self._lock)
         self._is_over = threading.Event()
         self.last_words = ""
         """Why the last subtask that failed did so, for people."""
@@ -102,14 +106,25 @@ class Slots:
             known = dict(self._known)
         return {s: (k.registered, k.pulse) for s, k in known.items() if k.pulse is not None}
 
-    def close(self) -> None:
-        """Send everybody home."""
+    def dismiss(self) -> None:
+        """Send everybody home; whoever comes now is not let in."""
         self._is_over.set()
         self._listener.close()
         with self._lock:
             known = list(self._known.values())
         for slot in known:
             slot.link.send(Leave())
+
+    def until_gone(self) -> None:
+        """A slot goes when all that it has begun to write is written; one that hangs may stay."""
+        with self._fewer:
+            if not self._fewer.wait_for(lambda: not self._known, FAREWELL_SECONDS):
+                log.warning("Not every slot has left in time: %s", ", ".join(self._known))
+
+    def close(self) -> None:
+        self.dismiss()
+        with self._lock:
+            known = list(self._known.values())
         for slot in known:
             slot.link.close()
 
@@ -155,8 +170,9 @@ class Slots:
                 raise ConnectionError(f"slot {slot} said {type(message).__name__}")
 
     def _lose(self, slot: SlotId, why: str) -> None:
-        with self._lock:
+        with self._fewer:
             known = self._known.pop(slot, None)
+            self._fewer.notify_all()
         if known is not None and not self._is_over.is_set():
             known.link.cut()
             log.warning("Slot %s is lost: %s", slot, why)

@@ -14,6 +14,7 @@ import uvicorn
 
 from weir.errors import JobRejected
 from weir.rest.app import create_app
+from weir.rest.certificates import check_certificate
 from weir.rest.view import JobView
 from weir.wire.links import Tls
 
@@ -42,6 +43,8 @@ class RestServer:
     """One job's API; ``url`` tells where it listens."""
 
     def __init__(self, view: JobView, token: str, place: Place = HERE) -> None:
+        if place.tls is not None:
+            check_certificate(place.tls)
         self._app = create_app(view, token)
         self._scheme = "http" if place.tls is None else "https"
         self._socket = _listening(place.host, place.port)

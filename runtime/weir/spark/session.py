@@ -38,7 +38,6 @@ from weir.spark.data_sources import registered, with_data_sources
 from weir.spark.dataframe import DataFrameSource
 from weir.spark.job import StreamingJob
 from weir.spark.settings import job_settings, spark_settings
-from weir.spark.state_reader import register as register_state_reader
 from weir.spark.submitting import Wanted, submit
 
 log = logging.getLogger("weir.spark")
@@ -109,7 +108,6 @@ class WeirSession:
         self.spark = spark
         self._assignment = assignment
         self._session = Session(self._formats(), self._submit)
-        register_state_reader(spark)
 
     def _formats(self) -> Formats:
         return with_data_sources(built_in(), partial(registered, self.spark), self._key)

@@ -19,7 +19,7 @@ OWN_CORES = 2
 """Cores beside the slots for Spark's own jobs: slots hold theirs for good."""
 
 FOR_SLOTS = {
-    "spark.python.daemon.module": "weir.spark.daemon",
+    "spark.python.daemon.module": "weir.daemon",
     "spark.python.worker.reuse": "false",
     "spark.task.maxFailures": "2147483647",
     "spark.executor.maxNumFailures": "2147483647",

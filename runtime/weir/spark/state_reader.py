@@ -1,6 +1,5 @@
 """Reads the keyed state of a savepoint or checkpoint as a DataFrame (spec S9).
 
-    register(spark)
     totals = (
         spark.read.format("weir-state")
         .option("path", "s3://bucket/savepoint-1f0c").option("operator", "sums")
@@ -17,7 +16,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
@@ -34,11 +32,6 @@ from weir.storage.objects import as_url
 FORMAT = "weir-state"
 OPTIONS = ("path", "operator", "state")
 OPENING = Opening(header_of, read_list)
-
-
-def register(spark: SparkSession) -> None:
-    """Let this session read the format ``weir-state``."""
-    spark.dataSource.register(StateSource)
 
 
 class StateSource(DataSource):

@@ -8,6 +8,7 @@ from weir.core import attempt as attempts
 from weir.core.barriers import AlignmentType, Barrier
 from weir.core.coordinator import actions
 from weir.core.coordinator.actions import Granted
+from weir.core.coordinator.closing import ALL_ATTEMPTS
 from weir.core.enumerator import AssignSplit
 from weir.core.ids import AttemptId, CheckpointId, Epoch, Millis, RequestId, SplitId
 from weir.core.job import Launch
@@ -166,6 +167,16 @@ def test_what_concerns_sinks_goes_to_their_committers_with_the_epoch(driver):
     driver.do(commit)
     driver.do(resolve)
     assert driver.committing.asked == [("commit", commit), ("resolve", 3, resolve)]
+
+
+def test_at_the_end_slots_leave_before_open_transactions_are_looked_for(driver):
+    """C9: a slot could stage another one until it is gone."""
+    resolve = actions.ResolveTransactions(1, ALL_ATTEMPTS, (WRITE_0,), ())
+    driver.do(resolve)
+    assert driver.slots.asked == [("dismiss",)]
+    (_, _, asked, wait_for_slots) = driver.committing.asked[0]
+    wait_for_slots()
+    assert (asked, driver.slots.asked) == (resolve, [("dismiss",), ("until_gone",)])
 
 
 def test_an_answer_goes_to_whoever_asked(driver):

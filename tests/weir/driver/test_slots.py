@@ -1,5 +1,6 @@
 """The slots as the driver sees them: they register, are told things, and are missed when gone."""
 
+import threading
 from queue import SimpleQueue
 
 import pytest
@@ -171,6 +172,19 @@ def test_at_the_end_everybody_is_sent_home_and_nobody_is_missed(bench):
     assert link.receive() == Leave()
     link.close()
     assert bench.heard.empty()
+
+
+def test_a_slot_that_was_sent_home_is_waited_for_until_it_has_gone(bench):
+    """C9: what it has begun to write is written then."""
+    link = bench.register()
+    bench.slots.dismiss()
+    waiting = threading.Thread(target=bench.slots.until_gone)
+    waiting.start()
+    assert link.receive() == Leave()
+    assert waiting.is_alive()
+    link.close()
+    waiting.join()
+    assert bench.slots.addresses() == {}
 
 
 # Hanging

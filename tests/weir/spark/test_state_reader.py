@@ -12,13 +12,11 @@ from weir.core.policy import Policy
 from weir.core.recovery import Wish
 from weir.core.snapshots import CheckpointKind
 from weir.slot.keeping import Keeping
-from weir.spark.state_reader import register
 from whole_job import WholeJob, all_free
 
 
 @pytest.fixture(scope="module")
 def reader(session):
-    register(session.spark)
     return session.spark.read.format("weir-state").option("path", str(GOLDEN))
 
 
@@ -89,7 +87,6 @@ def test_layers_are_read_as_the_state_they_make(session, layered, operator, colu
     handles = [h for s in manifest.snapshots if s.subtask.operator == operator for h in s.keyed]
     assert len({handle.groups for handle in handles}) == 3 < len(handles)
 
-    register(session.spark)
     frame = session.spark.read.format("weir-state").option("operator", operator)
     rows = frame.option("path", manifest.location).load().collect()
 
