@@ -2,8 +2,9 @@
 
 When a promise is broken, what the cluster had to say about it is in one folder; the report says
 which. What tests show of themselves is repeated at the end, with the seed that brings the same run
-about again; ``--all`` runs everything where otherwise a sample is run. Tests without the operator
-come first: one that looks after the whole cluster would do their work for them.
+about again; ``--all`` runs everything where otherwise a sample is run, ``--chaos N`` only the long
+run of N mishaps. Tests without the operator come first: one that looks after the whole cluster
+would do their work for them.
 """
 
 import os
@@ -23,9 +24,12 @@ from cluster import Cluster, running_cluster
 from deployed_job import DeployedJob, deployed_job
 from evidence import collect
 from installed_operator import InstalledOperator, installed_operator
+from promise_report import in_words, promises
 
 FAILURES = Path(__file__).parent.parent / "build" / "e2e"
+REPORT = FAILURES / "promises.txt"
 BROKEN = pytest.StashKey[bool]()
+TITLES = pytest.StashKey[dict[str, str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -34,18 +38,41 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="keep every promise, and kill the operator at every write, not at a sample of them",
     )
+    parser.addoption(
+        "--chaos",
+        type=int,
+        default=0,
+        metavar="N",
+        help="let N mishaps befall one long-running job, in an order drawn from the seed",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "thorough: takes minutes; runs only with --all")
+    config.addinivalue_line("markers", "chaos: runs only, and alone, with --chaos N")
     if config.getoption("--all"):
         os.environ["WEIR_ALL"] = "1"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    left = [] if runs_all() else [i for i in items if i.get_closest_marker("thorough")]
+    left = [item for item in items if not _is_asked_for(item)]
     config.hook.pytest_deselected(items=left)
-    items[:] = sorted((i for i in items if i not in left), key=_needs_operator)
+    items[:] = sorted((item for item in items if item not in left), key=_needs_operator)
+    config.stash[TITLES] = {item.location[0]: _title(item) for item in items}
+
+
+def _title(item: pytest.Item) -> str:
+    """The sentence that the item's file begins with."""
+    module = item.getparent(pytest.Module)
+    words = (module and module.obj.__doc__) or item.location[0]
+    return str(words).partition("\n\n")[0].replace("\n", " ").rstrip(".")
+
+
+def _is_asked_for(item: pytest.Item) -> bool:
+    is_chaos = item.get_closest_marker("chaos") is not None
+    if item.config.getoption("--chaos") or is_chaos:
+        return is_chaos and bool(item.config.getoption("--chaos"))
+    return runs_all() or item.get_closest_marker("thorough") is None
 
 
 def _needs_operator(item: pytest.Item) -> bool:
@@ -57,10 +84,23 @@ def pytest_report_header() -> str:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """A passed test is silent otherwise, and nobody would know how much it had tried."""
-    for report in terminalreporter.stats.get("passed", []):
-        for line in report.capstdout.splitlines():
-            terminalreporter.write_line(f"{report.nodeid}: {line}")
+    """Each promise with its time and what its tests have shown, here and in a file."""
+    titles: dict[str, str] = terminalreporter.config.stash.get(TITLES, {})
+    reports = [r for found in terminalreporter.stats.values() for r in found]
+    kept = promises([r for r in reports if isinstance(r, pytest.TestReport)], titles)
+    terminalreporter.section("promises")
+    for line in in_words(kept):
+        terminalreporter.write_line(line)
+    REPORT.parent.mkdir(parents=True, exist_ok=True)
+    REPORT.write_text("\n".join(in_words(kept)) + "\n")
+
+
+@pytest.fixture
+def progress(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Tells whoever waits how far a long test is."""
+    terminal = request.config.pluginmanager.get_plugin("terminalreporter")
+    assert isinstance(terminal, pytest.TerminalReporter), "pytest says what it does"
+    return terminal.write_line
 
 
 @pytest.fixture(scope="session")

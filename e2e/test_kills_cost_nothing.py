@@ -6,79 +6,96 @@ on by itself, and the bucket is the judge. How long the next committed result to
 
 import pytest
 
-from chance import show
+from mishaps import (
+    Scene,
+    all_killed,
+    driver_evicted,
+    driver_killed,
+    executor_killed,
+    node_drained,
+    node_lost,
+    operator_killed,
+    operator_killed_in_an_upgrade,
+)
+from survival import survived
 
 
 @pytest.fixture(scope="module")
-def running(job):
-    job.apply()
-    job.until_stable()
-    return job
+def scene(job, operator):
+    scene = Scene(job, operator)
+    scene.begin()
+    return scene
 
 
-def went_on(job, what):
-    """The job commits again, and all that it has ever committed is right."""
-    took = job.until_committed()
-    verdict = job.verdict()
-    show(f"{what}: next committed result after {took:.1f} s; {verdict}")
-    assert verdict.is_exactly_once, verdict
-
-
-def test_an_executor(running):
+def test_an_executor(scene):
     """R1 K3: Spark starts another, under the same driver."""
-    driver = running.driver()
-    running.kill(running.pods("executor")[0]["metadata"]["name"])
+    driver = scene.job.driver()
 
-    went_on(running, "an executor was killed")
+    survived(scene, executor_killed)
 
-    assert running.driver() == driver
+    assert scene.job.driver() == driver
 
 
-def test_the_driver(running):
+def test_the_driver(scene):
     """R1 C17 K3: the operator starts the next attempt."""
-    killed = running.driver()
-    running.kill(killed)
+    killed = scene.job.driver()
 
-    went_on(running, "the driver was killed")
+    survived(scene, driver_killed)
 
-    assert running.driver() != killed
-    assert running.told("DriverExited")
+    assert scene.job.driver() != killed
+    assert scene.job.told("DriverExited")
 
 
-def test_the_operator(running, operator):
+def test_the_driver_and_every_executor_at_once(scene):
+    """R1 C17 K3."""
+    killed = scene.job.driver()
+
+    survived(scene, all_killed)
+
+    assert scene.job.driver() != killed
+
+
+def test_the_operator(scene):
     """K3: the job does not notice, and the next operator finds everything as it should be."""
-    driver = running.driver()
-    operator.kill()
-    went_on(running, "the operator was killed")
-    running.annotate("weir.dev/checkpoint=after-the-kill")
+    job, driver = scene.job, scene.job.driver()
 
-    running.until("an answer of the next operator", lambda: running.told("CheckpointCompleted"))
+    survived(scene, operator_killed)
 
-    assert running.driver() == driver
+    job.annotate("weir.dev/checkpoint=after-the-kill")
+    job.until("an answer of the next operator", lambda: job.told("CheckpointCompleted"))
+    assert job.driver() == driver
 
 
-def test_the_operator_in_the_middle_of_an_upgrade(running, operator):
+def test_the_operator_in_the_middle_of_an_upgrade(scene):
     """K3 K4: the next one ends it; there is one savepoint, and one new driver."""
-    attempt = running.status()["driver"]["attempt"]
-    running.edit(restartNonce=1)
-    running.until("the upgrade begins", lambda: running.step("TakeSavepoint"))
-    operator.kill()
+    job, attempt = scene.job, scene.job.status()["driver"]["attempt"]
 
-    running.until_stable()
-    went_on(running, "the operator was killed in the middle of an upgrade")
+    survived(scene, operator_killed_in_an_upgrade)
 
-    assert running.status()["driver"]["attempt"] == attempt + 1
-    assert len([s for s in running.snapshots() if s["spec"]["trigger"] == "upgrade"]) == 1
+    assert job.status()["driver"]["attempt"] == attempt + 1
+    assert len([s for s in job.snapshots() if s["spec"]["trigger"] == "upgrade"]) == 1
 
 
-def test_a_node_that_is_drained(running, cluster):
+def test_a_driver_that_is_evicted(scene):
+    """R1 K3."""
+    evicted = scene.job.driver()
+
+    survived(scene, driver_evicted)
+
+    assert scene.job.driver() != evicted
+
+
+def test_a_node_that_is_drained(scene):
     """R1 K3: the driver is evicted like any other pod, and comes up elsewhere."""
-    drained, evicted = running.node_of(running.driver()), running.driver()
-    ours = ("--pod-selector=weir.dev/job", "--ignore-daemonsets", "--delete-emptydir-data")
-    try:
-        cluster.kubectl("drain", drained, *ours, "--force", "--timeout=50s")
-        went_on(running, "the driver's node was drained")
-        assert running.driver() != evicted
-        assert running.node_of(running.driver()) != drained
-    finally:
-        cluster.kubectl("uncordon", drained)
+    drained = scene.job.node_of(scene.job.driver())
+
+    survived(scene, node_drained)
+
+    assert scene.job.node_of(scene.job.driver()) != drained
+
+
+def test_a_node_that_is_lost(scene):
+    """R1 C17 K3: nobody there can be asked; its pods are struck off, and an Event says so."""
+    survived(scene, node_lost)
+
+    assert scene.job.told("NodeLost")

@@ -1,16 +1,25 @@
-"""Local copies of state are kept where they outlive an executor, and only there.
+"""After a failure local copies of state are read first, where their disk outlives the executor.
 
-A directory of the node does; one of the pod does not, and the status says so before anything runs.
+Where it does not, none are kept, and the status says so before anything runs. A slot tells nobody
+that it has read a copy. So the state of a checkpoint is taken out of the bucket before an executor
+is killed: a job that goes on has read its copies, and nothing else. It takes checkpoints only when
+it is asked to, so that no other is there to go on from.
 """
+
+import re
 
 import pytest
 
-from applied_job import SMALL, AppliedJob
-from cluster import door
+from applied_job import SMALL, AppliedJob, names
+from local_volumes import local_claim, node_directory
+from weir.storage.objects import store_for
 
 pytestmark = pytest.mark.thorough
 
-COPIES = "/var/lib/weir/local-recovery"
+DISK = "/var/lib/weir/local-recovery"
+NODE = 2
+"""Where the local volume is."""
+DAMAGED = re.compile(r"The local copy of (\S+) is damaged; reading the file itself\.")
 OURS = {  # a node makes the directory as root, and executors are not root
     "name": "own-state",
     "image": "localhost/weir:dev",
@@ -37,39 +46,122 @@ def with_copies_on(volume):
     }
 
 
-def copies(path):
-    """Files of local copies on the disk of either node."""
-    found = [door("node", "exec", str(n), "find", path, "-type", "f") for n in (1, 2)]
-    return [line for said in found for line in said.splitlines()]
+@pytest.fixture(scope="module")
+def disk(operator):
+    with node_directory(f"{DISK}/{operator.jobs}") as directory:
+        yield directory
 
 
-def test_on_a_directory_of_the_node_they_are_kept_and_a_killed_executor_costs_nothing(job):
-    """K8 S13."""
-    path = f"{COPIES}/{job.namespace}"
-    for number in (1, 2):
-        door("node", "exec", str(number), "mkdir", "-p", path)
-    job.apply(**with_copies_on({"hostPath": {"path": path}}))
+@pytest.fixture(scope="module")
+def claim(operator, disk):
+    """On the same directory, of one node."""
+    node = operator.cluster.node_name(NODE)
+    with local_claim(operator.cluster, operator.jobs, node, disk.path) as name:
+        yield name
+
+
+@pytest.fixture(scope="module")
+def keeping(disk, job):
+    """A job that keeps a copy of all its state on a directory of the node."""
+    when_asked = {
+        "storage": f"{job.directory}/checkpoints",
+        "savepointDir": f"{job.directory}/savepoints",
+        "inlineThreshold": "0 B",
+    }
+    volume = {"hostPath": {"path": disk.path}}
+    job.apply(checkpointing=when_asked, rollback={"within": "5 s"}, **with_copies_on(volume))
     job.until_stable()
+    return job
 
-    assert job.condition("LocalRecovery")["status"] == "True"
-    assert copies(path)
 
-    job.kill(job.pods("executor")[0]["metadata"]["name"])
-    job.until_committed()
+def checkpointed(job):
+    """Have a checkpoint taken, and copied; its state in the bucket, file by file."""
+    before = names(job.snapshots())
+    job.annotate(f"weir.dev/checkpoint=after-{len(before)}-others")
+
+    def taken():
+        new = [s for s in job.snapshots() if s["metadata"]["name"] not in before]
+        return [s["status"] for s in new if s.get("status", {}).get("state") == "Completed"]
+
+    (status,) = job.until("a completed checkpoint", taken)
+    files = job.bucket.files(status["path"])
+    return status["checkpointId"], [f for f in files if not f.endswith("/_metadata")]
+
+
+def lose_an_executor(job):
+    """Kill one; the job goes on with another."""
+    before, killed = job.status()["restarts"], names(job.pods("executor"))[0]
+    job.kill(killed)
+
+    def is_back():
+        status = job.status()
+        return status["restarts"] > before and status["state"] == "Stable"
+
+    job.until("the job goes on", is_back)
+    assert killed not in names(job.pods("executor"))
+
+
+def found_damaged(job):
+    """Files of whose copies an executor has said so."""
+    pods = names(job.pods("executor"))
+    said = [job.cluster.kubectl("logs", p, "-c=executor", namespace=job.namespace) for p in pods]
+    return {file for log in said for file in DAMAGED.findall(log)}
+
+
+def is_exact(job):
+    before = job.bucket.commits(job.output)
+    checkpointed(job)
+    job.until("another commit", lambda: job.bucket.commits(job.output) > before)
     assert job.verdict().is_exactly_once, job.verdict()
 
 
-@pytest.mark.parametrize("volume", [{"emptyDir": {}}])
-def test_on_a_directory_of_the_pod_they_are_not_kept_and_the_status_says_why(
-    operator, bucket, volume
-):
+def goes_on_without_the_bucket(job, disk):
+    """All state has a copy; it is taken out of the bucket, and the job does not miss it."""
+    checkpoint, state = checkpointed(job)
+    assert state
+    assert len(disk.copies(checkpoint)) == len(state)
+    store_for(job.directory, job.bucket.storage()).delete(state)
+
+    lose_an_executor(job)
+
+    assert not found_damaged(job)
+    is_exact(job)
+
+
+def test_copies_on_a_directory_of_the_node_are_read_by_the_next_executor(keeping, disk):
+    """K8 S13: and where the executor lives on, by the same."""
+    assert keeping.condition("LocalRecovery")["status"] == "True"
+    goes_on_without_the_bucket(keeping, disk)
+
+
+def test_damaged_copies_are_not_believed_and_the_bucket_is_read_instead(keeping, disk):
+    """S13 C18: each is noticed, and told in the executor's log."""
+    _, state = checkpointed(keeping)
+    disk.damage()
+
+    lose_an_executor(keeping)
+
+    keeping.until("all are noticed", lambda: found_damaged(keeping) == set(state))
+    is_exact(keeping)
+
+
+def test_copies_on_a_local_volume_are_read_by_the_next_executor(keeping, disk, claim):
+    """K8 S13: a claim will do, if a disk of the node is behind it."""
+    keeping.edit(executor=executors({"persistentVolumeClaim": {"claimName": claim}}))
+    keeping.until_stable()
+
+    assert keeping.condition("LocalRecovery")["status"] == "True"
+    goes_on_without_the_bucket(keeping, disk)
+
+
+def test_on_a_directory_of_the_pod_they_are_not_kept_and_the_status_says_why(operator, bucket):
     """K8: known before a pod is made."""
     asleep = AppliedJob(operator.cluster, bucket, operator.jobs, "asleep")
-    asleep.apply(suspend=True, **with_copies_on(volume))
+    try:
+        asleep.apply(suspend=True, **with_copies_on({"emptyDir": {}}))
+        verdict = asleep.until("a verdict", lambda: asleep.condition("LocalRecovery"))
+    finally:
+        asleep.delete()
 
-    asleep.until("a verdict", lambda: asleep.condition("LocalRecovery"))
-
-    verdict = asleep.condition("LocalRecovery")
     assert verdict["status"] == "False"
     assert "emptyDir" in verdict["message"]
-    asleep.delete()

@@ -1,21 +1,29 @@
 """The operator as the chart installs it, for the whole cluster, and a namespace for its jobs.
 
 It is installed where the documentation says, so that one that was there before becomes this one:
-two would do each other's work. Jobs go before it does, for it is the one who lets them go.
+two would do each other's work. Jobs go before it does, for it is the one who lets them go. A test
+that installs it otherwise, or not at all, does so in a block, after which it is as it was.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 import yaml
 
-from chart import NAMESPACE, Helm
+from applied_job import AppliedJob, Json, names
+from chart import NAMESPACE, OURS, Edition, Helm
 from cluster import Cluster
 from waiting import until
 
+T = TypeVar("T")
+
 BESIDE_THE_S3 = "nodeSelector.weir/storage=yes"
 """On the node that tests leave running."""
+NAME = "weir-operator"
+"""Of its Deployment and of its Lease."""
+COUNTS = ("replicas", "updatedReplicas", "readyReplicas")
 PATIENCE_S, GLANCE_S = 120.0, 0.5
 
 
@@ -32,16 +40,81 @@ class InstalledOperator:
         held = [
             lease["spec"].get("holderIdentity")
             for lease in self.cluster.items("leases", namespace=NAMESPACE)
-            if lease["metadata"]["name"] == "weir-operator"
+            if lease["metadata"]["name"] == NAME
         ]
         return str(held[0]) if held else ""
 
+    def pods(self) -> list[str]:
+        """Those that are not on their way out, whether they lead or wait."""
+        pods = self.cluster.items("pods", namespace=NAMESPACE)
+        return names(pod for pod in pods if "deletionTimestamp" not in pod["metadata"])
+
     def log(self) -> str:
-        return self.cluster.kubectl("logs", "deployment/weir-operator", namespace=NAMESPACE)
+        return self.cluster.kubectl("logs", f"deployment/{NAME}", namespace=NAMESPACE)
+
+    def answer(self, job: AppliedJob, wish: str) -> Json:
+        """The savepoint that is taken for an annotation with this value."""
+        known = names(job.snapshots())
+        job.annotate(f"weir.dev/savepoint={wish}")
+        (taken,) = job.until(f"the savepoint {wish}", lambda: _completed(job, known))
+        return taken
 
     def kill(self) -> None:
         """``kill -9``; Kubernetes starts the container again."""
         self.cluster.kill(self.pod(), NAMESPACE)
+
+    def remove(self) -> None:
+        """``kill -9``, and its pod is struck off, so that nobody starts again under its name."""
+        leader = self.pod()
+        self.cluster.kill(leader, NAMESPACE)
+        at_once = ("--force", "--grace-period=0", "--wait=false")
+        self.cluster.kubectl("delete", "pod", leader, *at_once, namespace=NAMESPACE)
+
+    def install(self, *values: str, edition: Edition = OURS) -> None:
+        """Upgrade to what is given, or install it; one of its pods leads then, and all are ready.
+
+        Without anything it is as all tests find it.
+        """
+        usual = (f"jobNamespaces={{{self.jobs}}}", BESIDE_THE_S3)
+        Helm(self.cluster).install(NAMESPACE, *usual, *values, edition=edition)
+        self._until("an operator leads", self._is_settled)
+
+    @contextmanager
+    def changed(self, *values: str, edition: Edition = OURS) -> Iterator[None]:
+        """Installed otherwise, as long as the block lasts."""
+        try:
+            self.install(*values, edition=edition)
+            yield
+        finally:
+            self.install()
+
+    @contextmanager
+    def uninstalled(self) -> Iterator[None]:
+        """Nobody looks after jobs, as long as the block lasts."""
+        try:
+            Helm(self.cluster).uninstall(NAMESPACE)
+            self._until("no operator is left", self._is_gone)
+            yield
+        finally:
+            self.install()
+
+    def _is_settled(self) -> bool:
+        """Whether every pod is as the release says and ready, and the Lease is one's of these."""
+        deployment = self.cluster.look("deployment", NAME, namespace=NAMESPACE)
+        wanted, status = deployment["spec"]["replicas"], deployment["status"]
+        is_news = status.get("observedGeneration") != deployment["metadata"]["generation"]
+        is_whole = {status.get(count, 0) for count in COUNTS} == {wanted}
+        return not is_news and is_whole and self.pod() in self.pods()
+
+    def _is_gone(self) -> bool:
+        return not self.cluster.items("pods", namespace=NAMESPACE)
+
+    def _until(self, what: str, look: Callable[[], T]) -> T:
+        return until(what, look, self._explained, PATIENCE_S, GLANCE_S)
+
+    def _explained(self) -> str:
+        what = ("deployments,pods,leases,events", "-o", "wide")
+        return self.cluster.kubectl("get", *what, namespace=NAMESPACE)
 
 
 @contextmanager
@@ -53,20 +126,21 @@ def installed_operator(cluster: Cluster, jobs: str) -> Iterator[InstalledOperato
         cluster.kubectl("apply", "-f", "-", given=yaml.safe_dump(copied), namespace=jobs)
         helm = Helm(cluster)
         helm.uninstall(NAMESPACE)  # its image may be older than what is on the nodes now
-        with helm.installed(NAMESPACE, f"jobNamespaces={{{jobs}}}", BESIDE_THE_S3):
-            operator = InstalledOperator(cluster, jobs)
-            until("an operator leads", lambda: _leads(operator), operator.log, PATIENCE_S, GLANCE_S)
+        operator = InstalledOperator(cluster, jobs)
+        try:
+            operator.install()
             yield operator
             _cleared(operator)
+        finally:
+            helm.uninstall(NAMESPACE)
     finally:
         cluster.kubectl("delete", "namespace", jobs, "--wait=false")
 
 
-def _leads(operator: InstalledOperator) -> bool:
-    """Whether the Lease is held by a pod of this installation."""
-    pods = operator.cluster.items("pods", namespace=NAMESPACE)
-    alive = [p["metadata"]["name"] for p in pods if "deletionTimestamp" not in p["metadata"]]
-    return operator.pod() in alive
+def _completed(job: AppliedJob, known: list[str]) -> list[Json]:
+    """Snapshots that are complete, and not among those that were known."""
+    complete = [s for s in job.snapshots() if s.get("status", {}).get("state") == "Completed"]
+    return [found for found in complete if found["metadata"]["name"] not in known]
 
 
 def _cleared(operator: InstalledOperator) -> None:

@@ -1,0 +1,216 @@
+"""What can befall a running job on a cluster, each as roughly as can be.
+
+A mishap is a block: it has happened when the block begins, and what it did to the cluster is undone
+when the block ends. In between the job must go on by itself. Whether it did, others judge.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+
+from applied_job import SMALL, AppliedJob, names
+from cluster import Cluster, door
+from installed_operator import InstalledOperator
+
+EXPENDABLE = 2
+"""The node without the bucket and the operator; a job of a scene has its driver there at first."""
+
+HOSTNAME = "kubernetes.io/hostname"
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A job that runs, and who looks after it."""
+
+    job: AppliedJob
+    operator: InstalledOperator
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.operator.cluster
+
+    def begin(self) -> None:
+        """Apply the job; its drivers run on the expendable node as long as that is there."""
+        self.job.apply(driver={"resources": SMALL, "podTemplate": {"spec": self._drawn()}})
+        self.job.until_stable()
+
+    def _drawn(self) -> dict[str, object]:
+        there = {"key": HOSTNAME, "operator": "In", "values": [self._expendable]}
+        wish = {"weight": 100, "preference": {"matchExpressions": [there]}}
+        return {
+            "affinity": {
+                "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [wish]}
+            }
+        }
+
+    @property
+    def _expendable(self) -> str:
+        return self.cluster.node_name(EXPENDABLE)
+
+    def move_driver(self) -> str:
+        """See that the driver runs on the expendable node; its pod."""
+        if self.job.node_of(self.job.driver()) != self._expendable:
+            self.job.kill(self.job.driver())
+            self.job.until("a driver on the expendable node", self._has_moved)
+            self.job.until_committed()
+        return self.job.driver()
+
+    def _has_moved(self) -> bool:
+        return any(p["spec"]["nodeName"] == self._expendable for p in self.job.pods("driver"))
+
+    def until_replaced(self, driver: str) -> None:
+        """Another driver than this one runs the job."""
+        self.job.until(f"a successor of {driver}", lambda: self._is_replaced(driver))
+
+    def _is_replaced(self, driver: str) -> bool:
+        now = self.job.status()["driver"]
+        return bool(now["podName"] != driver and "runningSince" in now)
+
+
+Mishap = Callable[[Scene], AbstractContextManager[None]]
+
+
+@contextmanager
+def executor_killed(scene: Scene) -> Iterator[None]:
+    scene.job.kill(names(scene.job.pods("executor"))[0])
+    yield
+
+
+@contextmanager
+def driver_killed(scene: Scene) -> Iterator[None]:
+    scene.job.kill(scene.job.driver())
+    yield
+
+
+@contextmanager
+def all_killed(scene: Scene) -> Iterator[None]:
+    """The driver and every executor, at once."""
+    pods = [scene.job.driver(), *names(scene.job.pods("executor"))]
+    with ThreadPoolExecutor(len(pods)) as killers:
+        list(killers.map(scene.job.kill, pods))
+    yield
+
+
+@contextmanager
+def operator_killed(scene: Scene) -> Iterator[None]:
+    scene.operator.kill()
+    yield
+
+
+@contextmanager
+def operator_killed_in_an_upgrade(scene: Scene) -> Iterator[None]:
+    """While the savepoint of a restart is being taken; the next operator ends the upgrade."""
+    job = scene.job
+    job.edit(restartNonce=job.resource()["spec"].get("restartNonce", 0) + 1)
+    job.until("the upgrade begins", lambda: job.step("TakeSavepoint"))
+    scene.operator.kill()
+    job.until_stable()
+    yield
+
+
+@contextmanager
+def driver_evicted(scene: Scene) -> Iterator[None]:
+    """As whoever makes room on a node does it, by the API."""
+    namespace, driver = scene.job.namespace, scene.job.driver()
+    path = f"/api/v1/namespaces/{namespace}/pods/{driver}/eviction"
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": driver}}
+    scene.cluster.kubectl("create", "--raw", path, "-f", "-", given=json.dumps(body))
+    yield
+
+
+@contextmanager
+def node_drained(scene: Scene) -> Iterator[None]:
+    """The one that the driver is on."""
+    drained = scene.job.node_of(scene.job.driver())
+    ours = ("--pod-selector=weir.dev/job", "--ignore-daemonsets", "--delete-emptydir-data")
+    try:
+        scene.cluster.kubectl("drain", drained, *ours, "--force", "--timeout=50s")
+        yield
+    finally:
+        scene.cluster.kubectl("uncordon", drained)
+
+
+@contextmanager
+def node_lost(scene: Scene) -> Iterator[None]:
+    """Its power goes, with the driver and what else is there."""
+    driver = scene.move_driver()
+    scene.cluster.node("kill", EXPENDABLE)
+    try:
+        scene.until_replaced(driver)
+        yield
+    finally:
+        scene.cluster.node("start", EXPENDABLE)
+        _until_ready(scene)
+
+
+@contextmanager
+def node_frozen(scene: Scene) -> Iterator[None]:
+    """It hangs with the driver; when that goes on, another has its place."""
+    driver = scene.move_driver()
+    scene.cluster.node("freeze", EXPENDABLE)
+    try:
+        scene.until_replaced(driver)
+        scene.job.until_committed()
+    finally:
+        scene.cluster.node("thaw", EXPENDABLE)
+    yield
+    _until_ready(scene)
+
+
+@contextmanager
+def node_cut_off(scene: Scene) -> Iterator[None]:
+    """Its cable is pulled; the driver there goes on in vain, and comes back to its successor."""
+    driver = scene.move_driver()
+    scene.cluster.node("cut", EXPENDABLE)
+    try:
+        scene.until_replaced(driver)
+        scene.job.until_committed()
+    finally:
+        scene.cluster.node("join", EXPENDABLE)
+    yield
+    _until_ready(scene)
+
+
+@contextmanager
+def kubelet_stopped(scene: Scene) -> Iterator[None]:
+    """The driver lives and reaches everything, but nobody can tell; it gets a successor."""
+    driver = scene.move_driver()
+    _signal_kubelet("STOP")
+    try:
+        scene.until_replaced(driver)
+        yield
+    finally:
+        _signal_kubelet("CONT")
+        _until_ready(scene)
+
+
+def _signal_kubelet(signal: str) -> None:
+    door("node", "exec", str(EXPENDABLE), "pkill", f"-{signal}", "-f", "kubelet --")
+
+
+def _until_ready(scene: Scene) -> None:
+    """The next mishap finds the cluster whole."""
+    scene.job.until("both nodes are ready", lambda: _are_ready(scene.cluster))
+
+
+def _are_ready(cluster: Cluster) -> bool:
+    conditions = [node["status"]["conditions"] for node in cluster.items("nodes")]
+    return all(
+        any(each["type"] == "Ready" and each["status"] == "True" for each in of_node)
+        for of_node in conditions
+    )
+
+
+KILLS: tuple[Mishap, ...] = (
+    executor_killed,
+    driver_killed,
+    all_killed,
+    operator_killed,
+    operator_killed_in_an_upgrade,
+    driver_evicted,
+    node_drained,
+    node_lost,
+)
+TWO_DRIVERS: tuple[Mishap, ...] = (node_frozen, node_cut_off, kubelet_stopped)
