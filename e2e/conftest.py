@@ -88,6 +88,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     titles: dict[str, str] = terminalreporter.config.stash.get(TITLES, {})
     reports = [r for found in terminalreporter.stats.values() for r in found]
     kept = promises([r for r in reports if isinstance(r, pytest.TestReport)], titles)
+    if not kept:
+        return
     terminalreporter.section("promises")
     for line in in_words(kept):
         terminalreporter.write_line(line)

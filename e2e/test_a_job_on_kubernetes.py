@@ -2,8 +2,11 @@
 
 It is the demo's job: a running sum for every key, with executors on both nodes, its checkpoints and
 its output in the cluster's S3. The verdict is computed from the bucket's content alone, against a
-sequential recomputation.
+sequential recomputation. The operator's jobs are killed in the same ways and more, so the kills by
+hand run only with the rest.
 """
+
+import pytest
 
 from deployed_job import DRIVER
 
@@ -22,6 +25,7 @@ def test_a_job_runs_on_both_nodes_and_its_result_is_exact(deploy, cluster):
     assert job.verdict().is_exactly_once, job.verdict()
 
 
+@pytest.mark.thorough
 def test_an_executor_that_is_killed_costs_nothing(deploy):
     """R1 R3: Spark starts another, and the job goes on from its newest checkpoint."""
     job = deploy(rows=ROWS)
@@ -34,6 +38,7 @@ def test_an_executor_that_is_killed_costs_nothing(deploy):
     assert job.verdict().is_exactly_once, job.verdict()
 
 
+@pytest.mark.thorough
 def test_a_driver_that_is_killed_and_started_again_costs_nothing(deploy):
     """R1 C13 C17: by hand here; the operator does the same."""
     job = deploy(rows=ROWS)
@@ -48,6 +53,7 @@ def test_a_driver_that_is_killed_and_started_again_costs_nothing(deploy):
     assert job.verdict().is_exactly_once, job.verdict()
 
 
+@pytest.mark.thorough
 def test_a_node_that_is_lost_with_its_executor_costs_nothing(deploy, cluster):
     """R1: its pods are struck off by hand here, for until then Spark asks for no others."""
     job = deploy(rows=ROWS, driver_node=cluster.node_name(1))

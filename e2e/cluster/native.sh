@@ -39,7 +39,7 @@ is_up() { [[ -d $run/pki ]]; }
 
 refuse_unfit_machine() {
   [[ $(id -u) == 0 ]] || die "without a Docker engine the cluster makes nodes of its own, which only root may.
-Either start Docker ('docker info' must succeed), or run: sudo ./dev cluster up"
+Either start Docker ('docker info' must succeed), or become root: sudo --shell, then ./dev cluster up"
   [[ $run != /run/* ]] || die "the cache is $store, but each node has a /run of its own. Set WEIR_CACHE to another place."
   local free memory least=8000
   [[ -x $bin/kubernetes ]] || least=20000 # the first build downloads and compiles all of Kubernetes
@@ -183,7 +183,7 @@ TEXT
 
 # Goes by what is on the machine and not by what was written down, so that it ends any remains.
 stop_cluster() {
-  [[ $(id -u) == 0 ]] || die "only root can end the cluster: sudo ./dev cluster down"
+  [[ $(id -u) == 0 ]] || die "only root can end the cluster: sudo --shell, then ./dev cluster down"
   for number in "${nodes[@]}"; do "$here/node" kill "$number" & done
   wait
   end_all control

@@ -21,6 +21,8 @@ T = TypeVar("T")
 
 BESIDE_THE_S3 = "nodeSelector.weir/storage=yes"
 """On the node that tests leave running."""
+IMPATIENT = "nodeLostAfterSeconds=5"
+"""Tests that lose a node need not wait longer; the cluster itself takes 15 s to notice."""
 NAME = "weir-operator"
 """Of its Deployment and of its Lease."""
 COUNTS = ("replicas", "updatedReplicas", "readyReplicas")
@@ -75,7 +77,7 @@ class InstalledOperator:
 
         Without anything it is as all tests find it.
         """
-        usual = (f"jobNamespaces={{{self.jobs}}}", BESIDE_THE_S3)
+        usual = (f"jobNamespaces={{{self.jobs}}}", BESIDE_THE_S3, IMPATIENT)
         Helm(self.cluster).install(NAMESPACE, *usual, *values, edition=edition)
         self._until("an operator leads", self._is_settled)
 

@@ -49,13 +49,12 @@ class Scene:
     def _expendable(self) -> str:
         return self.cluster.node_name(EXPENDABLE)
 
-    def move_driver(self) -> str:
-        """See that the driver runs on the expendable node; its pod."""
+    def move_driver(self) -> None:
+        """See that the driver runs on the expendable node."""
         if self.job.node_of(self.job.driver()) != self._expendable:
             self.job.kill(self.job.driver())
             self.job.until("a driver on the expendable node", self._has_moved)
             self.job.until_committed()
-        return self.job.driver()
 
     def _has_moved(self) -> bool:
         return any(p["spec"]["nodeName"] == self._expendable for p in self.job.pods("driver"))
@@ -135,7 +134,7 @@ def node_drained(scene: Scene) -> Iterator[None]:
 @contextmanager
 def node_lost(scene: Scene) -> Iterator[None]:
     """Its power goes, with the driver and what else is there."""
-    driver = scene.move_driver()
+    driver = scene.job.driver()
     scene.cluster.node("kill", EXPENDABLE)
     try:
         scene.until_replaced(driver)
@@ -148,7 +147,7 @@ def node_lost(scene: Scene) -> Iterator[None]:
 @contextmanager
 def node_frozen(scene: Scene) -> Iterator[None]:
     """It hangs with the driver; when that goes on, another has its place."""
-    driver = scene.move_driver()
+    driver = scene.job.driver()
     scene.cluster.node("freeze", EXPENDABLE)
     try:
         scene.until_replaced(driver)
@@ -162,7 +161,7 @@ def node_frozen(scene: Scene) -> Iterator[None]:
 @contextmanager
 def node_cut_off(scene: Scene) -> Iterator[None]:
     """Its cable is pulled; the driver there goes on in vain, and comes back to its successor."""
-    driver = scene.move_driver()
+    driver = scene.job.driver()
     scene.cluster.node("cut", EXPENDABLE)
     try:
         scene.until_replaced(driver)
@@ -176,7 +175,7 @@ def node_cut_off(scene: Scene) -> Iterator[None]:
 @contextmanager
 def kubelet_stopped(scene: Scene) -> Iterator[None]:
     """The driver lives and reaches everything, but nobody can tell; it gets a successor."""
-    driver = scene.move_driver()
+    driver = scene.job.driver()
     _signal_kubelet("STOP")
     try:
         scene.until_replaced(driver)
@@ -214,3 +213,5 @@ KILLS: tuple[Mishap, ...] = (
     node_lost,
 )
 TWO_DRIVERS: tuple[Mishap, ...] = (node_frozen, node_cut_off, kubelet_stopped)
+TO_THE_NODE: tuple[Mishap, ...] = (node_lost, *TWO_DRIVERS)
+"""They befall the expendable node, and so the driver must be there."""

@@ -6,7 +6,7 @@ How long the next committed result took is shown and returned; no test asserts i
 import time
 
 from chance import show
-from mishaps import Mishap, Scene
+from mishaps import TO_THE_NODE, Mishap, Scene
 
 
 def survived(scene: Scene, mishap: Mishap) -> None:
@@ -19,6 +19,8 @@ def survived(scene: Scene, mishap: Mishap) -> None:
 
 def went_on(scene: Scene, mishap: Mishap) -> float:
     """Seconds from the mishap to the next committed result; it commits after its end, too."""
+    if mishap in TO_THE_NODE:
+        scene.move_driver()
     began = time.monotonic()
     with mishap(scene):
         scene.job.until_committed()

@@ -35,6 +35,8 @@ Order = RequestSavepoint | RequestCheckpoint | RequestStop
 
 _SOON = aiohttp.ClientTimeout(total=TIMEOUT_S)
 _PATIENT = aiohttp.ClientTimeout(total=WAIT_S + TIMEOUT_S, sock_connect=TIMEOUT_S)
+_MISTRUSTED = (aiohttp.ClientSSLError, ssl.SSLError)
+"""Unlike silence, it does not pass by itself."""
 _DURABLE: TypeAdapter[str] = TypeAdapter(DurableUrl)
 _ANYWHERE: TypeAdapter[str] = TypeAdapter(StorageUrl)
 
@@ -98,7 +100,9 @@ class DriverClient:
                 response.raise_for_status()
                 text = await _bounded(response)
         except (aiohttp.ClientError, OSError, ValueError) as problem:
-            log.debug("A driver did not answer.", extra={"driver": line.url, "why": _why(problem)})
+            level = logging.WARNING if isinstance(problem, _MISTRUSTED) else logging.DEBUG
+            about = {"driver": line.url, "why": _why(problem)}
+            log.log(level, "A driver did not answer.", extra=about)
             return None
         return told(text, line.attempt)
 
@@ -207,7 +211,12 @@ def _trusted(authority: str | None) -> ssl.SSLContext | bool:
     """A driver is reached by its address, so its certificate is judged by its authority alone."""
     if authority is None:
         return True
-    context = ssl.create_default_context(cadata=authority)
+    certificates = authority.encode(
+        "ascii", "ignore"
+    ).decode()  # notes between them are in any script
+    if ssl.PEM_HEADER not in certificates:
+        raise ssl.SSLError("the ca.crt of its Secret holds no certificate")
+    context = ssl.create_default_context(cadata=certificates)
     context.check_hostname = False
     return context
 

@@ -27,6 +27,8 @@ class LittleApi:
     calls: list[Request] = field(default_factory=list)
     forbidden: set[tuple[str, str]] = field(default_factory=set)
     """Verbs and kinds that the operator may not use."""
+    refused: dict[tuple[str, str], Answer] = field(default_factory=dict)
+    """What else is answered to verbs and kinds."""
     is_away: bool = False
     before: Callable[[Request], None] = lambda _: None
     """Somebody else, who acts just before a call arrives."""
@@ -39,6 +41,8 @@ class LittleApi:
             raise Unavailable("the API server is away", 1.0)
         if (request.verb, request.resource) in self.forbidden:
             return _refusal(403, f"may not {request.verb} {request.resource}")
+        if (request.verb, request.resource) in self.refused:
+            return self.refused[request.verb, request.resource]
         match request.method:
             case "GET":
                 return self._get(request)

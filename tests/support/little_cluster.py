@@ -34,6 +34,7 @@ from weir_operator.plan.observing import (
     Disposal,
     DriverPod,
     DriverReport,
+    Leaving,
     Part,
     RequestReport,
     SeenSnapshot,
@@ -42,7 +43,7 @@ from weir_operator.plan.observing import (
     Waiting,
 )
 from weir_operator.plan.snapshots import JobSight
-from weir_operator.plan.versions import readable
+from weir_operator.plan.versions import read, readable
 from weir_operator.resource import CheckpointedJobSnapshotStatus, CheckpointedJobStatus, judge_job
 from weir_operator.resource.progress import LastCheckpoint, RestorePoint, RestoreType
 from weir_operator.resource.status import LifecycleState
@@ -50,6 +51,11 @@ from weir_operator.resource.status import LifecycleState
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 NAME = "orders"
 UID = "0a1b2c3d-0000-0000-0000-000000000000"
+SIZE, DURATION_MS = 1_000, 250
+"""Of every checkpoint and savepoint."""
+GRACE = timedelta(seconds=30)
+WAITED_FOR = timedelta(minutes=5)
+"""So long after its time to end a pod is waited for of which nobody knows whether it has ended."""
 
 
 def a_spec(**changes: object) -> dict[str, object]:
@@ -75,6 +81,8 @@ class Storage:
     deployment: int = 0
     is_closed: bool = False
     newest: int = 0
+    owner: int = 0
+    """The attempt that took the log over last; all others are fenced."""
 
     def complete(self, place: str = "") -> int:
         self.newest += 1
@@ -83,11 +91,12 @@ class Storage:
             self.places[place] = self.newest
         return self.newest
 
-    def restore(self, point: RestorePoint, *, may_drop: bool) -> bool:
-        """Begin or go on; false if this very deployment has already ended."""
+    def restore(self, point: RestorePoint, attempt: int, *, may_drop: bool) -> bool:
+        """Begin or go on; false if this very deployment has ended, or another has taken over."""
         is_same = self.deployment == point.deployment
-        if is_same and self.is_closed:
+        if attempt < self.owner or (is_same and self.is_closed):
             return False
+        self.owner = attempt
         if not is_same and point.type is RestoreType.PATH:
             assert point.path is not None, "a path has a place"
             found = self.places[point.path]
@@ -110,6 +119,7 @@ class Driver:
     restore: RestorePoint
     version: int
     image: str
+    is_periodic: bool = True
     phase: JobPhase | None = None
     completed: int = 0
     newest: LastCheckpoint | None = None
@@ -117,6 +127,7 @@ class Driver:
     is_silent: bool = False
     why: str = ""
     is_rejected: bool = False
+    restarts: int = 0
 
     def report(self) -> DriverReport | None:
         if self.phase is None or self.is_silent:
@@ -126,6 +137,7 @@ class Driver:
             self.phase,
             self.newest,
             self.completed,
+            self.restarts,
             why=self.why,
             is_rejected=self.is_rejected,
             scheduler_running=self.phase is JobPhase.RUNNING,
@@ -166,7 +178,9 @@ class LittleCluster:
     dies_in: int | None = None
     """After how many more writes the operator dies; the next one is then in its place."""
     never_ends: bool = False
-    """Pods that were told to end do not."""
+    """Pods that were told to end do not, and nobody says whether their processes have."""
+    held_by: tuple[str, ...] = ()
+    """Finalizers of others, with which pods stay though their processes have ended."""
     _uids: int = 0
 
     def edit(self, **changes: object) -> None:
@@ -259,21 +273,36 @@ class LittleCluster:
     def _create(self, action: CreateDriver) -> None:
         if any(driver.pod.name == action.name for driver in self.drivers):
             return
-        assert not self.drivers, "a second driver was made while another exists"
+        assert all(map(self._was_waited_for, self.drivers)), "a second driver was made too soon"
         assert not self.is_gone, "a driver was made for a resource that is gone"
         assert self.parts == set(Part), "a driver was made without what stands beside it"
         self._uids += 1
         pod = DriverPod(action.attempt, action.name, f"uid-{self._uids}", Waiting())
-        image = str(action.version.spec["image"])
-        self.drivers.append(Driver(pod, action.restore, action.version.generation, image))
+        spec, generation = read(action.version), action.version.generation
+        is_periodic = spec.checkpointing.is_periodic
+        self.drivers.append(Driver(pod, action.restore, generation, spec.image, is_periodic))
+
+    def _was_waited_for(self, driver: Driver) -> bool:
+        """Whether a driver's process has ended, its node is lost, or both were waited for."""
+        pod = driver.pod
+        if pod.leaving is None:
+            return False
+        is_over = isinstance(pod.stage, Terminated) or pod.leaving.is_forced
+        return is_over or self.now - pod.leaving.by >= WAITED_FOR
 
     def _delete(self, action: DeleteDriver) -> None:
         for driver in list(self.drivers):
             if driver.pod.uid != action.uid:
                 continue
-            if action.force:
+            if action.force and not self.held_by:
                 self.drivers.remove(driver)
-            driver.pod = replace(driver.pod, is_leaving=True)
+            by = self.now if action.force else self.now + GRACE
+            left = Leaving(by, self.held_by, is_forced=action.force)
+            driver.pod = replace(driver.pod, leaving=left)
+
+    def let_go(self) -> None:
+        """Whoever held pods holds them no longer, and kubelets answer again."""
+        self.held_by, self.never_ends = (), False
 
     def _request(self, action: RequestStop | RequestSavepoint | RequestCheckpoint) -> None:
         for driver in self.drivers:
@@ -325,7 +354,11 @@ class LittleCluster:
         done = self.storage.complete(place)
         driver.completed += 1
         driver.newest = LastCheckpoint(
-            id=done, path=place or f"s3://weir/checkpoints/{done}", completed_at=self.now
+            id=done,
+            path=place or f"s3://weir/checkpoints/{done}",
+            completed_at=self.now,
+            size_bytes=SIZE,
+            duration=DURATION_MS,
         )
         self.storage.places[str(driver.newest.path)] = done
         return done
@@ -335,26 +368,38 @@ class LittleCluster:
         for driver in list(self.drivers):
             pod = driver.pod
             if pod.is_leaving and not (pod.node_is_lost or self.never_ends):
-                self.drivers.remove(driver)
+                self._end(driver)
             elif isinstance(pod.stage, Waiting):
                 if driver.image not in self.bad_images:
                     driver.pod = replace(pod, stage=Up())
             elif isinstance(pod.stage, Up) and not pod.node_is_lost:
                 self._work(driver)
 
+    def _end(self, driver: Driver) -> None:
+        if self.held_by:
+            driver.phase = None
+            driver.pod = replace(driver.pod, stage=Terminated(143))
+        else:
+            self.drivers.remove(driver)
+
     def _work(self, driver: Driver) -> None:
         if driver.phase is JobPhase.RUNNING:
-            self._complete(driver)
+            if driver.is_periodic and self.storage.owner == driver.pod.attempt:
+                self._complete(driver)
         elif driver.image in self.refusing_images:
             driver.phase, driver.why, driver.is_rejected = JobPhase.FAILED, "unknown uid", True
             driver.pod = replace(driver.pod, stage=Terminated(1, "Error"))
-        elif driver.phase is None and self.storage.restore(driver.restore, may_drop=self.may_drop):
+        elif driver.phase is None and self._restore(driver):
             driver.phase = JobPhase.WAITING_FOR_SLOTS
         elif driver.phase is None:
             driver.phase = JobPhase.STOPPED
             driver.pod = replace(driver.pod, stage=Terminated(0, "Completed"))
         else:
             driver.phase = JobPhase.RUNNING
+
+    def _restore(self, driver: Driver) -> bool:
+        attempt = driver.pod.attempt
+        return self.storage.restore(driver.restore, attempt, may_drop=self.may_drop)
 
     def driver_dies(self, why: str = "OOMKilled") -> None:
         for driver in self.drivers:

@@ -7,8 +7,10 @@ import pytest
 from aiohttp import web
 
 from shown_job import TOKEN, ShownJob, served
+from throwaway_certificates import a_certificate
 from waiting import until
 from weir.api.report import JobPhase, Outcome
+from weir.rest.server import Place
 from weir_operator.driver_client import LARGEST_ANSWER, DriverClient, Line, understood
 from weir_operator.plan.actions import RequestCheckpoint, RequestSavepoint, RequestStop
 
@@ -145,6 +147,49 @@ def test_nobody_there_is_no_answer():
             await client.close()
 
     assert asyncio.run(asked()) is None
+
+
+def heard_by_tls(folder, authority):
+    """What is heard of a driver with a certificate, by whoever trusts an authority."""
+    tls = a_certificate(folder, "job", signed_by=a_certificate(folder, "authority"))
+    a_certificate(folder, "another")
+
+    async def asked(server):
+        client = DriverClient()
+        try:
+            return await client.report(Line("127.0.0.1", server.port, 4, TOKEN, authority(folder)))
+        finally:
+            await client.close()
+
+    with served(ShownJob(), Place(tls=tls)) as server:
+        return asyncio.run(asked(server))
+
+
+@pytest.mark.parametrize("note", ["", "# für alle Fälle\n"])
+def test_a_driver_is_believed_by_the_jobs_authority(tmp_path, note):
+    """X1: whatever people have written between its certificates."""
+    told = heard_by_tls(tmp_path, lambda folder: note + (folder / "authority.pem").read_text())
+    assert told.report.phase is JobPhase.RUNNING
+
+
+@pytest.mark.parametrize(
+    "authority",
+    [
+        lambda folder: (folder / "another.pem").read_text(),
+        lambda _: "",
+        lambda _: "für nichts",
+        lambda _: "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+    ],
+)
+def test_by_another_authority_it_is_not_and_the_log_says_so(tmp_path, caplog, authority):
+    """X1 U3: none at all does not mean any; and a person reads why."""
+    assert heard_by_tls(tmp_path, authority) is None
+    assert [r.levelname for r in caplog.records if "certificate" in r.why.lower()] == ["WARNING"]
+
+
+def test_a_driver_that_encrypts_is_not_heard_in_the_clear(tmp_path):
+    """X1."""
+    assert heard_by_tls(tmp_path, lambda _: None) is None
 
 
 def test_a_path_that_is_none_never_reaches_a_status():

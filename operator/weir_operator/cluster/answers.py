@@ -17,6 +17,8 @@ Json = Mapping[str, Any]
 """An object as it travels."""
 
 RETRY_AFTER_S = 1.0
+_LONGEST_SAID = 640
+"""So that the remedy after it is never cut off."""
 
 _VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
@@ -95,16 +97,18 @@ def good(request: Request, answer: Answer) -> Json:
     """The body of a good answer; anything else becomes the error of whoever must act."""
     if answer.is_good:
         return answer.body
-    said = str(answer.body.get("message", ""))[:1_024]
+    said = str(answer.body.get("message", ""))[:_LONGEST_SAID]
     if answer.is_conflict:
         raise Unavailable(f"{request.path} was changed by somebody else: {said}", RETRY_AFTER_S)
     if answer.is_forbidden:
         raise ApiRefused(
             "Forbidden",
             f"the API server forbids to {request.verb} {request.resource}: {said}; allow the"
-            f" operator to {request.verb} {request.resource}, or raise the quota that it names",
+            f" operator to {request.verb} {request.resource}, or change the quota or policy that it"
+            " names",
         )
     raise ApiRefused(
         "ApiServerRefused",
-        f"the API server does not {request.verb} {request.resource} (code {answer.code}): {said}",
+        f"the API server does not {request.verb} {request.resource} (code {answer.code}): {said};"
+        " change what it names in the specification",
     )

@@ -1,7 +1,8 @@
 """How a driver is spoken to: its token and, with TLS, the authority that its certificate is of.
 
 Both are read from Secrets of the job's namespace, kept in memory for a while and told to nobody but
-the driver itself (X4). A driver that does not know the token any more is asked with a fresh one.
+the driver itself (X4). They are read anew for every driver, which may have been given others than
+the one before it: keys that were lost are made again, and an edit can bring certificates.
 """
 
 import base64
@@ -17,6 +18,9 @@ from weir_operator.manifests.names import keys_name
 KEPT = timedelta(minutes=10)
 MISSED = timedelta(seconds=5)
 
+Driver = tuple[object, str | None]
+"""Whom a contact is with: an attempt's driver, and the Secret with its certificates."""
+
 
 @dataclass(frozen=True, slots=True)
 class Contact:
@@ -27,20 +31,31 @@ class Contact:
     """Certificate of the authority, if the drivers speak TLS."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was read for a driver, and until when that holds."""
+
+    driver: Driver
+    until: datetime
+    contact: Contact | None
+
+
 @dataclass(slots=True)
 class Contacts:
     """The contacts of all jobs, by the uid of their resource."""
 
     api: Api
-    _known: dict[str, tuple[datetime, Contact | None]] = field(default_factory=dict)
+    _known: dict[str, _Known] = field(default_factory=dict)
 
     async def of(self, job: Opened, tls_secret: str | None, now: datetime) -> Contact | None:
         """None if the job has no keys yet, or none that can be read."""
+        driver = (_attempt(job), tls_secret)
         known = self._known.get(job.uid)
-        if known is not None and now < known[0]:
-            return known[1]
+        if known is not None and known.driver == driver and now < known.until:
+            return known.contact
         found = await self._read(job, tls_secret)
-        self._known[job.uid] = (now + (MISSED if found is None else KEPT), found)
+        until = now + (MISSED if found is None else KEPT)
+        self._known[job.uid] = _Known(driver, until, found)
         return found
 
     def forget(self, uid: str) -> None:
@@ -66,3 +81,8 @@ class Contacts:
             return None if given is None else base64.b64decode(given, validate=True).decode()
         except (binascii.Error, UnicodeDecodeError):
             return None
+
+
+def _attempt(job: Opened) -> object:
+    """Of the current driver, as the status counts; only told apart here."""
+    return (job.status.get("driver") or {}).get("attempt")

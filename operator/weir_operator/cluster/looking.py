@@ -258,7 +258,7 @@ def _driver(pod: SeenPod, lost: frozenset[str]) -> DriverPod:
         name=pod.name,
         uid=pod.uid,
         stage=pod.stage,
-        is_leaving=pod.is_leaving,
+        leaving=pod.leaving,
         node_is_lost=pod.node in lost,
     )
 

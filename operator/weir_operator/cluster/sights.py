@@ -18,7 +18,7 @@ from weir_operator.plan.local_recovery import (
     LocalVolume,
     OtherVolume,
 )
-from weir_operator.plan.observing import Disposal, Terminated, Up, Waiting
+from weir_operator.plan.observing import Disposal, Leaving, Terminated, Up, Waiting
 from weir_operator.resource.pods import DRIVER_CONTAINER, EXECUTOR_CONTAINER
 
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
@@ -49,7 +49,7 @@ class SeenPod:
     node: str
     ip: str
     stage: Waiting | Up | Terminated
-    is_leaving: bool
+    leaving: Leaving | None
     last_words: str
     trouble: Trouble | None
 
@@ -89,7 +89,7 @@ def see_pod(body: Json) -> SeenPod | None:
         node=spec.get("nodeName") or "",
         ip=status.get("podIP") or "",
         stage=stage,
-        is_leaving="deletionTimestamp" in metadata,
+        leaving=_leaving(metadata),
         last_words=_last_words(status) if role == Role.DRIVER else "",
         trouble=_trouble(status, stage),
     )
@@ -98,6 +98,16 @@ def see_pod(body: Json) -> SeenPod | None:
 def _owner(metadata: Json) -> Json:
     owners = metadata.get("ownerReferences") or ()
     return next((owner for owner in owners if owner.get("controller")), {})
+
+
+def _leaving(metadata: Json) -> Leaving | None:
+    if not metadata.get("deletionTimestamp"):
+        return None
+    return Leaving(
+        by=datetime.fromisoformat(metadata["deletionTimestamp"]),
+        held_by=tuple(map(str, metadata.get("finalizers") or ())),
+        is_forced=metadata.get("deletionGracePeriodSeconds") == 0,
+    )
 
 
 def _main(status: Json, name: str) -> Json:

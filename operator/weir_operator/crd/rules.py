@@ -364,6 +364,14 @@ def snapshot_rules() -> Iterator[Rule]:
         "a checkpoint belongs to its job, which deletes it; set disposeOnDelete to false",
         ".disposeOnDelete",
     )
+    for name in ("directory", "adoptPath"):
+        yield Rule(
+            at,
+            f"!self.disposeOnDelete || !has(self.{name}) || !self.{name}.startsWith('file:')",
+            "files under file:// are on a volume that only pods of the job have; set"
+            " disposeOnDelete to false, and delete them yourself",
+            ".disposeOnDelete",
+        )
 
 
 def _listed(names: Iterable[str]) -> str:

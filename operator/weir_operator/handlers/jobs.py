@@ -2,7 +2,7 @@
 
 The status is written under a lock before anything is done, so a crash between any two calls repeats
 and never doubles. When somebody else has written meanwhile, the job is read and decided anew. What
-the API server refuses is written into the status as the last failure, for the job's owner to see.
+the API server refuses is kept until it is accepted, so that the next plan can tell the job's owner.
 """
 
 import logging
@@ -56,7 +56,11 @@ class JobLooks:
             if not job.is_held:
                 await self.actor.note(JOBS, key, await self.actor.hold(JOBS, job))
                 continue
-            outcome = await self._round(job, depth)
+            try:
+                outcome = await self._round(job, depth)
+            except ApiRefused as refused:
+                await self.actor.tell(JOBS, job, refused.reason, str(refused))
+                raise
             if isinstance(outcome, Depth):
                 depth = outcome
             else:
@@ -70,7 +74,7 @@ class JobLooks:
             return await self._left_alone(job, status)
         spec = judge_job(job.key.name, job.spec, deployed_spec(status))
         seen = await self._seen(job, status, spec, depth)
-        planned = plan(spec, self._with_refusal(job.key, status), seen)
+        planned = plan(spec, status, seen)
         self.metrics.saw_job(job.key, status, planned.status, seen.now)
         acts = tuple(action for action in planned.actions if not isinstance(action, ReadLive))
         if not acts and planned.actions and depth is Depth.WATCHED:
@@ -93,9 +97,10 @@ class JobLooks:
                     return Depth.WATCHED
                 await self.actor.carry_out(job, action, planned.status)
         except ApiRefused as refused:
-            await self._tell_refusal(job, refused)
+            self._keep_refusal(job.key, refused)
             raise
-        self._refused.pop(job.key, None)
+        if self._refused.pop(job.key, None) is not None:
+            return Depth.WATCHED
         if len(acts) < len(planned.actions):
             return Depth.LIVE
         loss = self.actor.eyes.next_loss(job.key, self.now())
@@ -114,11 +119,12 @@ class JobLooks:
             deployed_spec(status) if isinstance(spec, Refused) else spec,
         )
         seen = await self.actor.see(job, self.now(), depth, wanted)
-        seen = replace(seen, report=await self.actor.heard(job, status))
+        heard = await self.actor.heard(job, status)
+        seen = replace(seen, report=heard, refusal=self._refused.get(job.key))
         if depth is Depth.WATCHED and self._may_be_gone(job.key, seen, status):
             depth = Depth.LIVE
             live = await self.actor.see(job, self.now(), depth, wanted)
-            seen = replace(live, report=seen.report)
+            seen = replace(live, report=heard, refusal=seen.refusal)
         self._asked(job.key, depth)
         return seen
 
@@ -155,18 +161,12 @@ class JobLooks:
         await self.actor.tell(JOBS, job, "StatusUnreadable", message)
         return Again()
 
-    async def _tell_refusal(self, job: Opened, refused: ApiRefused) -> None:
-        self._refused[job.key] = Failure(at=self.now(), reason=refused.reason, message=str(refused))
-        await self.actor.tell(JOBS, job, refused.reason, str(refused))
-
-    def _with_refusal(self, key: Key, status: CheckpointedJobStatus) -> CheckpointedJobStatus:
-        """The status with what the API server refused last, for the job's owner to see."""
-        refused, known = self._refused.get(key), status.last_failure
-        if refused is None or (
-            known is not None and (known.reason, known.message) == (refused.reason, refused.message)
-        ):
-            return status
-        return status.model_copy(update={"last_failure": refused})
+    def _keep_refusal(self, key: Key, refused: ApiRefused) -> None:
+        """For the next plan; the same one again is as old as it was."""
+        known = self._refused.get(key)
+        failure = Failure(at=self.now(), reason=refused.reason, message=str(refused))
+        if known is None or (known.reason, known.message) != (failure.reason, failure.message):
+            self._refused[key] = failure
 
     def _forgotten(self, key: Key) -> Looked:
         self.actor.forget(key)

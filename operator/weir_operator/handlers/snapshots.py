@@ -6,9 +6,10 @@ can always be deleted.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from weir_operator.cluster.answers import ApiRefused
 from weir_operator.cluster.events import tell
 from weir_operator.cluster.looking import see_snapshot
 from weir_operator.cluster.objects import Opened
@@ -40,6 +41,8 @@ class SnapshotLooks:
 
     actor: Actor
     now: Callable[[], datetime]
+    _refused: dict[Key, str] = field(default_factory=dict)
+    """Why the API server starts no Job that deletes the files of one."""
 
     async def look(self, key: Key) -> Looked:
         """Bring a snapshot one step nearer to its end, or as many as need no waiting."""
@@ -47,6 +50,7 @@ class SnapshotLooks:
             kept = self.actor.watched.snapshots.get(key)
             snapshot = None if kept is None else kept.opened()
             if snapshot is None or (snapshot.deleted_at is not None and not snapshot.is_held):
+                self._refused.pop(key, None)
                 return Over()
             if not snapshot.is_held:
                 await self.actor.note(SNAPSHOTS, key, await self.actor.hold(SNAPSHOTS, snapshot))
@@ -63,6 +67,7 @@ class SnapshotLooks:
         job = self.actor.job(job_of(snapshot))
         planned = self._unreadable(snapshot, before)
         if seen is not None:
+            seen = replace(seen, refusal=self._refused.get(snapshot.key))
             planned = plan_snapshot(seen, await self._sight(job, seen), self.now())
         if planned.actions or planned.status != before:
             written = await self.actor.write_status(SNAPSHOTS, snapshot, planned.status)
@@ -100,12 +105,21 @@ class SnapshotLooks:
         planned = SnapshotPlan(before.model_copy(update=changes))
         return planned if snapshot.deleted_at is None else planned.doing(RemoveFinalizer())
 
+    async def _dispose(self, snapshot: Opened, action: Dispose) -> None:
+        """What the API server refuses is told by the next plan, and tried again."""
+        try:
+            await self.actor.hands.dispose(snapshot, action)
+        except ApiRefused as refused:
+            self._refused[snapshot.key] = str(refused)
+            raise
+        self._refused.pop(snapshot.key, None)
+
     async def _carry_out(self, snapshot: Opened, job: Opened | None, action: object) -> None:
         match action:
             case EmitEvent():
                 await tell(self.actor.api, SNAPSHOTS, snapshot, action, self.now())
             case Dispose():
-                await self.actor.hands.dispose(snapshot, action)
+                await self._dispose(snapshot, action)
             case RequestSavepoint() | RequestCheckpoint():
                 assert job is not None, "a driver is asked only while its job is there"
                 status = judge_status(job.status)

@@ -28,6 +28,10 @@ _IN_KEYS = str.maketrans(_ESCAPED | {sign: f"\\{sign}" for sign in " :=#!"})
 
 SLOT_CORES = 2
 
+AMONG_THEMSELVES = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
+"""Driver and executors know each other, and nobody else can read what they say: the slots' secret
+and the user's program go that way. Rows do not."""
+
 
 def spark_defaults(owner: Owner, order: DriverOrder) -> str:
     """The text of the file."""
@@ -71,6 +75,7 @@ def _driver(owner: Owner, order: DriverOrder) -> dict[str, str]:
         "spark.driver.blockManager.port": str(BLOCKS_PORT),
         "spark.kubernetes.namespace": owner.namespace,
         "spark.kubernetes.driver.pod.name": order.name,
+        **AMONG_THEMSELVES,
     }
 
 

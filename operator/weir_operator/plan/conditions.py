@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from weir.api.report import JobPhase
 from weir_operator.plan.drafting import Plan, merged
 from weir_operator.plan.drivers import report_of
+from weir_operator.plan.leaving import STUCK, holding, in_words, waited_for_until
 from weir_operator.plan.noting import is_down, is_running
 from weir_operator.plan.observing import Observed
 from weir_operator.plan.steps import active, is_moving
@@ -22,7 +23,7 @@ _NEXT = {
     StepName.STOP_DRIVER: "waits for the old driver's pod to be gone; then the new one starts",
     StepName.RECORD_RESTORE_POINT: "writes down what the new driver starts from",
     StepName.START_DRIVER: "makes the new driver",
-    StepName.BECOME_STABLE: "waits for the checkpoints that prove the new version",
+    StepName.BECOME_STABLE: "waits for the new version to prove itself",
 }
 
 
@@ -121,7 +122,10 @@ def _progressing(plan: Plan, seen: Observed) -> Condition:
 
 
 def _hold_up(plan: Plan, seen: Observed) -> str:
-    """What a start is waiting for."""
+    """What a start or a stop is waiting for."""
+    for pod in seen.drivers:
+        if (until := waited_for_until(pod)) is not None:
+            return f"waits for {pod.name} to end, until {until:%H:%M:%S} UTC: {holding(pod)}"
     driver, report = plan.status.driver, report_of(plan, seen)
     phase = "" if driver is None or driver.phase is None else f"phase {driver.phase}"
     if report is None or report.phase is not JobPhase.WAITING_FOR_SLOTS or not report.slots_missing:
@@ -134,6 +138,10 @@ def _hold_up(plan: Plan, seen: Observed) -> str:
 def _degraded(plan: Plan, seen: Observed, refused: Refused | None) -> Condition:
     status, failure = plan.status, plan.status.last_failure
     kind, yes = ConditionType.DEGRADED, ConditionStatus.TRUE
+    if seen.refusal is not None:
+        return _condition(kind, yes, seen.refusal.reason, seen.refusal.message, seen)
+    if seen.stuck:
+        return _condition(kind, yes, STUCK, " ".join(map(in_words, seen.stuck)), seen)
     if refused is not None:
         return _condition(kind, yes, "SpecRefused", str(refused), seen)
     if status.upgrade is not None and is_given_up(status.upgrade):

@@ -13,7 +13,8 @@ from weir_operator.plan.deleting import delete
 from weir_operator.plan.drafting import Plan, later, with_intent
 from weir_operator.plan.drivers import Look
 from weir_operator.plan.keeping import keep_alive
-from weir_operator.plan.noting import is_running, note, note_local_recovery
+from weir_operator.plan.leaving import without_stuck
+from weir_operator.plan.noting import is_running, note, note_local_recovery, note_refusal
 from weir_operator.plan.observing import Observed
 from weir_operator.plan.outcomes import tell_outcomes
 from weir_operator.plan.proving import prove
@@ -37,7 +38,9 @@ def plan(
     spec: CheckpointedJobSpec | Refused, status: CheckpointedJobStatus, observed: Observed
 ) -> Plan:
     """The status to write, then what to do, then when to look again."""
-    drafted = tell_troubles(note(Plan(status), observed), observed)
+    drafted = note_refusal(note(Plan(status), observed), observed)
+    observed = without_stuck(observed)
+    drafted = tell_troubles(drafted, observed)
     goal = goal_of(spec, status, observed)
     asked = None if isinstance(spec, Refused) else spec
     refused = spec if isinstance(spec, Refused) else None

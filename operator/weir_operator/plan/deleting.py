@@ -5,6 +5,7 @@ its deadline (K10). What lies in storage stays. The pods belong to the resource,
 deletes whatever is left after it.
 """
 
+from dataclasses import replace
 from datetime import datetime
 
 from weir.api.report import Outcome
@@ -16,7 +17,7 @@ from weir_operator.plan.observing import Observed
 from weir_operator.plan.steps import is_moving
 from weir_operator.resource.job import CheckpointedJobSpec
 from weir_operator.resource.progress import LastSavepoint
-from weir_operator.resource.snapshot import CheckpointedJobSnapshotSpec, Trigger
+from weir_operator.resource.snapshot import CheckpointedJobSnapshotSpec, SnapshotState, Trigger
 from weir_operator.resource.status import LifecycleState
 
 LOOK_MS = 1_000
@@ -84,14 +85,26 @@ def _with_snapshot_object(plan: Plan, seen: Observed) -> Plan:
 
 
 def _let_go(plan: Plan, seen: Observed, until: datetime) -> Plan:
-    """End the pods; go when they are gone and the snapshot is there, or when time is up."""
-    is_done = not seen.drivers and not plan.actions
+    """End the pods; go when they are gone and the snapshot is there, or when time is up.
+
+    What the API server refuses then is not tried once more before: it would hold up the rest.
+    """
+    is_done = not seen.drivers and not plan.actions and _is_written_down(plan, seen)
+    if seen.now >= until and seen.refusal is not None:
+        return replace(plan, actions=(RemoveFinalizer(),))
     plan = drivers.end_all(plan, seen)
     if seen.now >= until or (is_done and seen.is_live):
         return plan.doing(RemoveFinalizer())
     if is_done:
         return plan.doing(ReadLive())
     return plan.looking(later(seen.now, LOOK_MS), until)
+
+
+def _is_written_down(plan: Plan, seen: Observed) -> bool:
+    """Whether the savepoint's object has what only the job's status knows of it."""
+    last = plan.status.last_savepoint
+    made = None if last is None or last.snapshot is None else seen.snapshot(last.snapshot)
+    return made is None or made.status.state is not SnapshotState.PENDING
 
 
 def _name(seen: Observed) -> str:

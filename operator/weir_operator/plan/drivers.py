@@ -1,8 +1,8 @@
 """Starts and ends drivers, never two at a time as far as anybody can see.
 
-A driver is made only when the API server itself shows no other, and under a number that was written
-down before. If two lived all the same, because a node was cut off, the log in the checkpoint
-storage lets only one of them go on (C17).
+A driver is made only when the API server itself shows no other, or only such as were told to end
+and do not, and under a number that was written down before. If two lived all the same, because a
+node was cut off, the log in the checkpoint storage lets only one of them go on (C17).
 """
 
 from dataclasses import dataclass
@@ -60,13 +60,14 @@ def end_all(plan: Plan, seen: Observed) -> Plan:
 
 def end_pods(plan: Plan, pods: tuple[DriverPod, ...]) -> Plan:
     for pod in pods:
-        if pod.node_is_lost or not pod.is_leaving:
+        is_forced = pod.leaving is not None and pod.leaving.is_forced
+        if not pod.is_leaving or (pod.node_is_lost and not is_forced):
             plan = plan.doing(DeleteDriver(pod.name, pod.uid, pod.attempt, force=pod.node_is_lost))
     return plan
 
 
 def start(plan: Plan, version: SpecVersion, seen: Observed, failed_starts: int = 0) -> Plan:
-    """Make the next attempt's driver, once the API server shows none."""
+    """Make the next attempt's driver, once the API server shows none that is waited for."""
     if seen.drivers:
         return end_all(plan, seen)
     if not seen.is_live:

@@ -9,7 +9,7 @@ what is wrong with it.
 from datetime import timedelta
 
 from weir.api.report import JobPhase
-from weir_operator.plan import drivers
+from weir_operator.plan import drivers, leaving
 from weir_operator.plan.actions import Ensure, ReadLive
 from weir_operator.plan.drafting import Plan, later
 from weir_operator.plan.drivers import Look
@@ -106,9 +106,12 @@ def _without_pod(plan: Plan, driver: DriverStatus, look: Look) -> Plan:
 def _replace(plan: Plan, driver: DriverStatus, look: Look) -> Plan:
     """The driver is gone: make the next one, not too soon."""
     seen, last = look.seen, plan.status.last_failure
-    if last is None or driver.pod_name not in last.message.split():
+    stuck = next((pod for pod in seen.stuck if pod.attempt == driver.attempt), None)
+    if stuck is not None:
+        plan = failed(plan, look, leaving.STUCK, leaving.in_words(stuck))
+    elif last is None or driver.pod_name not in last.message.split():
         plan = failed(plan, look, "DriverLost", f"{driver.pod_name} is gone")
-        last = plan.status.last_failure
+    last = plan.status.last_failure
     assert last is not None, "a loss was written down"
     since = driver.running_since
     has_run = since is not None and seen.now - since >= timedelta(milliseconds=LONGEST_WAIT_MS)

@@ -9,7 +9,7 @@ from weir_operator.plan.drafting import Plan
 from weir_operator.plan.drivers import current, report_of
 from weir_operator.plan.local_recovery import Off, resolve
 from weir_operator.plan.observing import DriverPod, DriverReport, Observed, Terminated, Waiting
-from weir_operator.plan.restore_points import raised
+from weir_operator.plan.restore_points import in_words, raised
 from weir_operator.resource.deadlines import StartPhase
 from weir_operator.resource.job import CheckpointedJobSpec
 from weir_operator.resource.progress import LocalRecoveryStatus, Stability
@@ -27,13 +27,22 @@ def note(plan: Plan, seen: Observed) -> Plan:
     pod = current(plan, seen)
     if pod is None:
         return plan.writing(scheduler_running=None)
-    plan = _with_pod(plan, pod)
+    plan = _with_pod(plan, pod, seen)
     report = report_of(plan, seen)
     if report is None:
         return _with_phase(plan.writing(scheduler_running=None), pod, None, seen)
     plan = _with_restarts(_with_checkpoint(plan, report), report)
     plan = plan.writing(scheduler_running=report.scheduler_running)
     return _with_stability(_with_phase(plan, pod, report, seen), report, seen)
+
+
+def note_refusal(plan: Plan, seen: Observed) -> Plan:
+    """What the API server refused is a failure of the job's, unless a later one hides it."""
+    refused, known = seen.refusal, plan.status.last_failure
+    is_news = refused is not None and (known is None or known.at < refused.at)
+    if not is_news or plan.status.ended_at is not None:
+        return plan
+    return plan.writing(last_failure=refused)
 
 
 def note_local_recovery(plan: Plan, spec: CheckpointedJobSpec, seen: Observed) -> Plan:
@@ -69,10 +78,14 @@ def is_down(plan: Plan, seen: Observed) -> bool:
     )
 
 
-def _with_pod(plan: Plan, pod: DriverPod) -> Plan:
-    driver = plan.status.driver
+def _with_pod(plan: Plan, pod: DriverPod, seen: Observed) -> Plan:
+    driver, point = plan.status.driver, plan.status.restore_point
     assert driver is not None, "the current pod is that of a known attempt"
-    return plan.writing(driver=driver.model_copy(update={"pod_uid": pod.uid}))
+    if driver.pod_uid is not None:
+        return plan
+    assert point is not None, "what a driver starts from is written before it starts"
+    plan = plan.writing(driver=driver.model_copy(update={"pod_uid": pod.uid}))
+    return plan.telling(seen.now, "DriverStarted", f"{pod.name} starts {in_words(point)}")
 
 
 def _with_checkpoint(plan: Plan, report: DriverReport) -> Plan:
@@ -104,7 +117,8 @@ def _with_phase(plan: Plan, pod: DriverPod, report: DriverReport | None, seen: O
         return plan
     if report is not None and report.phase is JobPhase.RUNNING:
         ran = {"phase": None, "phase_since": None, "running_since": seen.now}
-        return plan.writing(driver=driver.model_copy(update=ran))
+        plan = plan.writing(driver=driver.model_copy(update=ran))
+        return plan.telling(seen.now, "Running", f"all subtasks of {pod.name} run")
     phase = _phase(pod, report)
     if phase is None or not _is_further(phase, driver.phase):
         return plan

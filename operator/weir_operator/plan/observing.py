@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from weir.api.report import JobPhase, Outcome
 from weir.api.storage_url import DurableUrl
 from weir_operator.plan.local_recovery import LocalVolume, NoVolume
-from weir_operator.resource.progress import LastCheckpoint
+from weir_operator.resource.progress import Failure, LastCheckpoint
 from weir_operator.resource.snapshot import (
     CheckpointedJobSnapshotSpec,
     CheckpointedJobSnapshotStatus,
@@ -47,6 +47,18 @@ class Terminated:
 
 
 @dataclass(frozen=True, slots=True)
+class Leaving:
+    """A pod was told to end, by us or by somebody else."""
+
+    by: datetime
+    """When its time to end in peace is over."""
+    held_by: tuple[str, ...] = ()
+    """Finalizers that others have put on it."""
+    is_forced: bool = False
+    """Its node is not waited for."""
+
+
+@dataclass(frozen=True, slots=True)
 class DriverPod:
     """A driver's pod that belongs to this very resource."""
 
@@ -54,10 +66,13 @@ class DriverPod:
     name: str
     uid: str
     stage: Waiting | Up | Terminated
-    is_leaving: bool = False
-    """It was told to end, by us or by somebody else."""
+    leaving: Leaving | None = None
     node_is_lost: bool = False
     """Its node was established as gone: nobody there will end the pod."""
+
+    @property
+    def is_leaving(self) -> bool:
+        return self.leaving is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +166,8 @@ class SeenSnapshot:
     created_at: datetime
     is_deleted: bool = False
     disposal: Disposal = Disposal.ABSENT
+    refusal: str | None = None
+    """Why the API server does not start the Job that deletes its files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +181,8 @@ class Observed:
     is_live: bool
     """Whether the drivers were read from the API server itself, and not from a cache."""
     drivers: tuple[DriverPod, ...] = ()
+    stuck: tuple[DriverPod, ...] = ()
+    """Those that were told to end and are waited for no longer; the plan sets them apart."""
     lost_executors: tuple[LostPod, ...] = ()
     executor_troubles: tuple[PodTrouble, ...] = ()
     report: DriverReport | None = None
@@ -174,6 +193,8 @@ class Observed:
     checkpoint_annotation: str | None = None
     deleted_at: datetime | None = None
     local_volume: LocalVolume = NoVolume()
+    refusal: Failure | None = None
+    """What the API server refused of the last plan, and since when."""
 
     def driver(self, attempt: int) -> DriverPod | None:
         return next((pod for pod in self.drivers if pod.attempt == attempt), None)

@@ -1,13 +1,14 @@
 """Says when a version has proved itself: so many checkpoints without a restart between them (K6).
 
-To have been seen running once proves little. A version that is stable is what a rollback goes back
-to.
+To have been seen running once proves little. A job without periodic checkpoints proves itself by
+running for as long as others have for theirs; so that one restart does not decide, it has twice
+that time. A version that is stable is what a rollback goes back to.
 """
 
 from weir_operator.plan.drafting import Plan, later
 from weir_operator.plan.drivers import Look
 from weir_operator.plan.noting import is_running
-from weir_operator.plan.steps import active, advance, ended
+from weir_operator.plan.steps import active, advance, ended, step_of
 from weir_operator.resource.progress import Stability, StepName, StepState
 
 
@@ -16,7 +17,7 @@ def prove(plan: Plan, look: Look) -> Plan:
     stability = plan.status.stability
     if stability is None or stability.is_stable or not is_running(plan, look.seen):
         return plan
-    if not _has_proved_itself(stability, look):
+    if not has_proved_itself(plan, look):
         return _on_probation(plan, stability, look)
     status, now = plan.status, look.seen.now
     proved = stability.model_copy(update={"is_stable": True})
@@ -24,11 +25,16 @@ def prove(plan: Plan, look: Look) -> Plan:
     if status.upgrade is not None and active(status.upgrade) is StepName.BECOME_STABLE:
         done = ended(status.upgrade, StepName.BECOME_STABLE, StepState.DONE, now)
         plan = plan.writing(upgrade=done)
-    return plan.telling(now, "Stable", "this version has proved itself")
+    assert status.deployed is not None, "what runs was deployed"
+    generation = status.deployed.generation
+    return plan.telling(now, "Stable", f"generation {generation} has proved itself")
 
 
-def _has_proved_itself(stability: Stability, look: Look) -> bool:
-    spec = look.goal.spec
+def has_proved_itself(plan: Plan, look: Look) -> bool:
+    """Whether it runs and has done enough, even if nobody was there to write that down."""
+    spec, stability = look.goal.spec, plan.status.stability
+    if stability is None or not is_running(plan, look.seen):
+        return False
     if spec.checkpointing.is_periodic:
         return stability.checkpoints >= spec.rollback.checkpoints
     return later(stability.since, spec.rollback.within) <= look.seen.now
@@ -39,6 +45,7 @@ def _on_probation(plan: Plan, stability: Stability, look: Look) -> Plan:
     plan = plan.looking(later(stability.since, spec.rollback.within))
     if upgrade is None or active(upgrade) is not StepName.BECOME_STABLE:
         return plan
-    within = spec.rollback.within if spec.checkpointing.is_periodic else None
-    begun = advance(upgrade, StepName.BECOME_STABLE, look.seen.now, within)
-    return plan.writing(upgrade=begun)
+    patience = spec.rollback.within * (1 if spec.checkpointing.is_periodic else 2)
+    begun = advance(upgrade, StepName.BECOME_STABLE, look.seen.now, patience)
+    deadline = step_of(begun, StepName.BECOME_STABLE).deadline
+    return plan.writing(upgrade=begun).looking(deadline)

@@ -81,5 +81,18 @@ def as_left(point: RestorePoint, newest: LastCheckpoint | None) -> RestorePoint:
     )
 
 
+def in_words(point: RestorePoint) -> str:
+    """For people: where a driver of this deployment begins, or goes on."""
+    match point.type:
+        case RestoreType.NOTHING:
+            return "without state"
+        case RestoreType.PATH:
+            return f"from {point.path}"
+        case RestoreType.LAST_STATE if point.lowest_checkpoint:
+            return f"from the newest checkpoint, {point.lowest_checkpoint} or later"
+        case _:
+            return "from the newest checkpoint, if there is one"
+
+
 def _next(before: RestorePoint | None) -> int:
     return 1 if before is None else before.deployment + 1

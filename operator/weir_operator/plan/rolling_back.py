@@ -11,6 +11,7 @@ from weir_operator.plan import drivers, upgrading
 from weir_operator.plan.drafting import Plan
 from weir_operator.plan.drivers import Look
 from weir_operator.plan.keeping import failed, start_overdue
+from weir_operator.plan.proving import has_proved_itself
 from weir_operator.plan.steps import active, step_of
 from weir_operator.plan.versions import Goal, readable
 from weir_operator.resource.progress import RestorePoint, Rollback, StepName, UpgradeCause
@@ -62,9 +63,11 @@ def _not_stable_in_time(plan: Plan, look: Look) -> str | None:
     if upgrade is None or active(upgrade) is not StepName.BECOME_STABLE:
         return None
     deadline = step_of(upgrade, StepName.BECOME_STABLE).deadline
-    if deadline is None or look.seen.now < deadline:
+    if deadline is None or look.seen.now < deadline or has_proved_itself(plan, look):
         return None
-    return "the new version did not complete its checkpoints in time without a restart"
+    if look.goal.spec.checkpointing.is_periodic:
+        return "the new version did not complete its checkpoints in time without a restart"
+    return "the new version did not run for the whole of rollback.within without a restart"
 
 
 def _last_resort(plan: Plan, look: Look) -> Plan | None:

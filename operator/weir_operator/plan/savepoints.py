@@ -20,6 +20,7 @@ from weir_operator.resource.snapshot import (
     SnapshotState,
     SnapshotType,
     Trigger,
+    is_on_a_volume,
 )
 
 _LONGEST = 128
@@ -114,11 +115,12 @@ def _due(plan: Plan, look: Look) -> datetime | None:
 def _creation(
     name: str, trigger: Trigger, look: Look, kind: SnapshotType = SnapshotType.SAVEPOINT
 ) -> CreateSnapshot:
+    place = look.goal.spec.checkpointing.savepoint_dir
     spec = CheckpointedJobSnapshotSpec(
         job_name=look.seen.name,
         type=kind,
         trigger=trigger,
-        dispose_on_delete=trigger is Trigger.PERIODIC,
+        dispose_on_delete=trigger is Trigger.PERIODIC and not is_on_a_volume(place),
     )
     return CreateSnapshot(name, spec)
 

@@ -2,8 +2,9 @@
 
 The object outlives its job. What the disposal of its files needs is kept in its status from the
 moment it is complete, and the files are deleted by a Job in the same namespace, never by the
-operator, and never while a driver is to start from them. The object goes last: it is not forgotten
-before its files are gone.
+operator, and never while a driver is to start from them. Such a Job has the storage's keys and no
+volume of the job, so files under file:// are a person's to delete. The object goes last: it is not
+forgotten before its files are gone.
 """
 
 import hashlib
@@ -28,11 +29,16 @@ from weir_operator.resource.snapshot import (
     DisposalMeans,
     SnapshotState,
     SnapshotType,
+    Trigger,
+    is_on_a_volume,
 )
 from weir_operator.resource.status import CheckpointedJobStatus, LifecycleState
 
 MOST_FAILURES = 3
 LOOK_MS = 2_000
+_OUT_OF_REACH = (
+    "its files are on a volume that only pods of the job have, so you must delete them yourself"
+)
 _OPEN = (SnapshotState.PENDING, SnapshotState.IN_PROGRESS)
 _NO_MORE = (LifecycleState.FINISHED, LifecycleState.FAILED, LifecycleState.DELETING)
 
@@ -71,8 +77,11 @@ def _events(seen: SeenSnapshot, plan: SnapshotPlan) -> Iterator[EmitEvent]:
     """What the plan makes of the snapshot that people would ask about."""
     before, after = seen.status, plan.status
     message = after.message or ""
-    if RemoveFinalizer() in plan.actions and seen.disposal is Disposal.DONE:
+    is_let_go = RemoveFinalizer() in plan.actions
+    if is_let_go and seen.disposal is Disposal.DONE:
         yield EmitEvent("Disposed", f"the files at {after.path} are deleted")
+    elif is_let_go and seen.spec.trigger is Trigger.PERIODIC and is_on_a_volume(after.path):
+        yield EmitEvent("FilesStay", f"{_OUT_OF_REACH}: {after.path}", is_warning=True)
     elif seen.is_deleted and message and message != before.message:
         yield EmitEvent("DisposalBlocked", message, is_warning=True)
     elif after.state is before.state:
@@ -92,7 +101,7 @@ def _decided(seen: SeenSnapshot, job: JobSight | None, now: datetime) -> Snapsho
     if seen.status.state not in _OPEN:
         return plan
     if seen.spec.is_adopted:
-        return _completed(plan, job, now).writing(path=seen.spec.adopt_path)
+        return _adopted(plan, seen, job, now)
     if job is None or not is_alive:
         return plan.writing(
             state=SnapshotState.ABANDONED, message="the job was gone before it could be taken"
@@ -194,18 +203,43 @@ def _completed(plan: SnapshotPlan, job: JobSight | None, now: datetime) -> Snaps
     )
 
 
+def _adopted(
+    plan: SnapshotPlan, seen: SeenSnapshot, job: JobSight | None, now: datetime
+) -> SnapshotPlan:
+    """It exists already; of one that the job has stopped with, the job knows more than its path."""
+    plan = _completed(plan, job, now).writing(path=seen.spec.adopt_path)
+    taken = None if job is None else job.status.last_savepoint
+    if job is None or taken is None or taken.snapshot != seen.name:
+        return plan
+    plan = plan.writing(checkpoint_id=taken.checkpoint_id or None, completed_at=taken.completed_at)
+    newest = job.status.last_checkpoint
+    if newest is None or newest.id != taken.checkpoint_id:
+        return plan
+    return plan.writing(size_bytes=newest.size_bytes, duration=newest.duration)
+
+
+def _hindrance(status: CheckpointedJobSnapshotStatus) -> str | None:
+    """Why its files cannot be deleted yet, or by us."""
+    if status.in_use:
+        return "the job starts from it; it goes when the job has moved on"
+    if is_on_a_volume(status.path):
+        return f"{_OUT_OF_REACH}; set disposeOnDelete to false first"
+    if status.disposal is None:
+        return (
+            "nobody knows with which image and Secrets to delete its files;"
+            " set disposeOnDelete to false and delete them yourself"
+        )
+    return None
+
+
 def _let_go(plan: SnapshotPlan, seen: SeenSnapshot, now: datetime) -> SnapshotPlan:
     """Files first, if they are to go; then the object."""
     status = plan.status
     if not seen.spec.dispose_on_delete or status.path is None:
         return plan.doing(RemoveFinalizer())
-    if status.in_use:
-        return plan.writing(message="the job starts from it; it goes when the job has moved on")
-    if status.disposal is None:
-        return plan.writing(
-            message="nobody knows with which image and Secrets to delete its files;"
-            " set disposeOnDelete to false and delete them yourself"
-        )
+    hindrance = _hindrance(status)
+    if hindrance is not None:
+        return plan.writing(message=hindrance)
     match seen.disposal:
         case Disposal.DONE:
             return plan.doing(RemoveFinalizer())
@@ -215,8 +249,8 @@ def _let_go(plan: SnapshotPlan, seen: SeenSnapshot, now: datetime) -> SnapshotPl
                 " to false"
             )
         case Disposal.ABSENT:
-            disposing = plan.writing(state=SnapshotState.DISPOSING, message=None)
+            disposing = plan.writing(state=SnapshotState.DISPOSING, message=seen.refusal)
             disposing = disposing.doing(Dispose(seen.name, disposing.status))
             return replace(disposing, look_again=later(now, LOOK_MS))
         case Disposal.ACTIVE:
-            return replace(plan, look_again=later(now, LOOK_MS))
+            return replace(plan.writing(message=None), look_again=later(now, LOOK_MS))

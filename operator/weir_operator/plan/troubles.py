@@ -2,8 +2,9 @@
 
 An image that cannot be pulled, a node that is full, an executor that was killed for its memory:
 people ask about these long before a deadline has passed, and Spark or time may well heal them. So
-nothing is decided here. What was told is remembered in the status, and only as much of it as fits:
-beyond that, as when a hundred executors lack the same image, silence says no less.
+nothing is decided here. Only a driver that was told to end and is stuck is a failure, and stands in
+the history. What was told is remembered in the status, and only as much of it as fits: beyond that,
+as when a hundred executors lack the same image, silence says no less.
 """
 
 from collections.abc import Iterator
@@ -11,8 +12,9 @@ from collections.abc import Iterator
 from weir_operator.plan.actions import EmitEvent
 from weir_operator.plan.drafting import Plan
 from weir_operator.plan.drivers import current
+from weir_operator.plan.leaving import STUCK, in_words
 from weir_operator.plan.observing import Observed, PodTrouble, Waiting
-from weir_operator.resource.progress import MOST_TOLD
+from weir_operator.resource.progress import MOST_TOLD, Failure
 
 _ORDINARY = ("", "ContainerCreating", "PodInitializing")
 _IMAGE_WORDS = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
@@ -25,7 +27,7 @@ _LONGEST_MESSAGE = 1_024
 def tell_troubles(plan: Plan, seen: Observed) -> Plan:
     """An Event for every trouble that was not told yet."""
     answered = plan.status.answered
-    troubles = (*_of_driver(plan, seen), *seen.executor_troubles)
+    troubles = (*_of_driver(plan, seen), *_of_stuck(seen), *seen.executor_troubles)
     found = {_key(trouble): trouble for trouble in troubles}
     known = [key for key in answered.troubles if key in found]
     news = [key for key in found if key not in known][: MOST_TOLD - len(known)]
@@ -35,7 +37,9 @@ def tell_troubles(plan: Plan, seen: Observed) -> Plan:
     room = MOST_TOLD - len(known) - len(news)
     kept = (*past[len(past) - min(room, len(past)) :], *known, *news)
     plan = plan.writing(answered=answered.model_copy(update={"troubles": kept}))
-    return plan.doing(*(_event(found[key]) for key in news))
+    for key in news:
+        plan = _told(plan, found[key], seen)
+    return plan
 
 
 def is_reason(word: str) -> bool:
@@ -56,6 +60,20 @@ def _of_driver(plan: Plan, seen: Observed) -> Iterator[PodTrouble]:
         yield PodTrouble(pod.name, why, "it waits for a node that has room for it")
     else:
         yield PodTrouble(pod.name, why, f"its container does not start: {why}")
+
+
+def _of_stuck(seen: Observed) -> Iterator[PodTrouble]:
+    for pod in seen.stuck:
+        yield PodTrouble(pod.name, STUCK, in_words(pod))
+
+
+def _told(plan: Plan, trouble: PodTrouble, seen: Observed) -> Plan:
+    if trouble.reason != STUCK:
+        return plan.doing(_event(trouble))
+    if plan.status.ended_at is None:
+        failure = Failure(at=seen.now, reason=STUCK, message=trouble.message)
+        plan = plan.writing(last_failure=failure)
+    return plan.telling(seen.now, STUCK, trouble.message, is_warning=True)
 
 
 def _key(trouble: PodTrouble) -> str:

@@ -45,7 +45,8 @@ class SavepointPolicy(Model):
             remedy="use a number from 1 to 1000",
         ),
     ] = 10
-    """How many periodic savepoints stay; older ones are deleted with their files."""
+    """How many periodic savepoints stay; older ones are deleted, with their files unless these are
+    under file://."""
 
     max_age: (
         Annotated[

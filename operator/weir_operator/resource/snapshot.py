@@ -63,6 +63,11 @@ class SnapshotState(StrEnum):
     """The object was deleted, and its files are being deleted."""
 
 
+def is_on_a_volume(url: str | None) -> bool:
+    """Whether only pods that have the right volume find files there, and our disposal has none."""
+    return url is not None and url.startswith("file://")
+
+
 class CheckpointedJobSnapshotSpec(Model):
     """Which snapshot is wanted, or which existing one this object stands for."""
 
@@ -82,8 +87,8 @@ class CheckpointedJobSnapshotSpec(Model):
 
     dispose_on_delete: StrictBool = False
     """Delete the files together with this object, even when the job is gone. Never while the job is
-    using them, and never those of a checkpoint, which belong to the job. This can be changed at any
-    time."""
+    using them, never those of a checkpoint, which belong to the job, and never those under file://,
+    where only pods of the job find them. This can be changed at any time."""
 
     trigger: Trigger = Trigger.USER
     """Who asked for it; set by the operator on what it makes itself. Only those of the schedule
@@ -99,6 +104,12 @@ class CheckpointedJobSnapshotSpec(Model):
         if self.directory is not None and self.is_adopted:
             yield self.problem(
                 "directory", "what is adopted is already somewhere", "remove directory or adoptPath"
+            )
+        if self.dispose_on_delete and is_on_a_volume(self.adopt_path or self.directory):
+            yield self.problem(
+                "dispose_on_delete",
+                "files under file:// are on a volume that only pods of the job have",
+                "set disposeOnDelete to false, and delete them yourself",
             )
         if self.type is not SnapshotType.CHECKPOINT:
             return

@@ -23,6 +23,8 @@ OWNED: Mapping[str, tuple[str, str]] = {
     "spark.driver.bindAddress": OPERATOR,
     "spark.driver.port": OPERATOR,
     "spark.driver.blockManager.port": OPERATOR,
+    "spark.authenticate": OPERATOR,
+    "spark.network.crypto.enabled": OPERATOR,
     "spark.executor.instances": ("it follows from the parallelism", "set parallelism"),
     "spark.executor.cores": ("it follows from the slots", "set slotsPerExecutor"),
     "spark.executor.maxNumFailures": SLOTS,

@@ -101,7 +101,8 @@ class RollbackPolicy(Model):
             remedy="use a duration of several intervals, as in 10 min",
         ),
     ] = 10 * MINUTE
-    """How long a new version has for that, from the moment it runs."""
+    """How long a new version has for that, from the moment it runs; twice as long without periodic
+    checkpoints."""
 
     allow_repeated_output: StrictBool = False
     """Consent to go back to what the old version had when it stopped, if it cannot read what the

@@ -4,6 +4,7 @@ import socket
 import ssl
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import httpx
 import pytest
@@ -114,3 +115,28 @@ def test_with_the_jobs_certificate_the_api_speaks_https_alone(tmp_path):
         assert httpx.get(f"{server.url}/v1/job", verify=trusting).json()["name"] == "orders"
         with pytest.raises(httpx.RemoteProtocolError):
             httpx.get(f"http://127.0.0.1:{server.port}/v1/job")
+
+
+def test_a_certificate_of_the_jobs_authority_is_served(tmp_path):
+    """X1: it need not have signed itself."""
+    tls = a_certificate(tmp_path, "job", signed_by=a_certificate(tmp_path, "authority"))
+    trusting = ssl.create_default_context(cafile=tls.authority)
+    trusting.check_hostname = False
+    with served(ShownJob(), Place(tls=tls)) as server:
+        assert httpx.get(f"{server.url}/healthz", verify=trusting).status_code == 200
+
+
+def test_a_certificate_of_another_authority_is_refused_before_anything_starts(tmp_path):
+    """X1 U3: operator and slots would find nobody there, and not know why."""
+    tls = a_certificate(tmp_path, "job", signed_by=a_certificate(tmp_path, "authority"))
+    other = a_certificate(tmp_path, "another")
+    with pytest.raises(JobRejected, match=r"another\.pem: unable to get .* Remedy: .* signed it"):
+        RestServer(ShownJob(), TOKEN, Place(tls=replace(tls, authority=other.certificate)))
+
+
+@pytest.mark.parametrize("part", ["certificate", "key", "authority"])
+def test_a_missing_file_of_tls_is_refused_with_a_remedy(tmp_path, part):
+    """U3: thing, cause, remedy."""
+    tls = replace(a_certificate(tmp_path, "job"), **{part: tmp_path / "nowhere.pem"})
+    with pytest.raises(JobRejected, match=r"nowhere\.pem.*: No such file .* Remedy"):
+        RestServer(ShownJob(), TOKEN, Place(tls=tls))

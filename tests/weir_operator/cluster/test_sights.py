@@ -14,7 +14,7 @@ from weir_operator.cluster.sights import (
     see_volume,
 )
 from weir_operator.plan.local_recovery import EmptyDir, EphemeralClaim, HostPath, OtherVolume
-from weir_operator.plan.observing import Disposal, Terminated, Up, Waiting
+from weir_operator.plan.observing import Disposal, Leaving, Terminated, Up, Waiting
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PATIENCE = timedelta(seconds=40)
@@ -134,3 +134,28 @@ def test_how_far_a_disposal_is(condition, seen):
     """K5: by the Job's own conditions."""
     status = {"conditions": [{"type": condition, "status": "True"}]}
     assert see_disposal({"status": status}) is seen
+
+
+@pytest.mark.parametrize(
+    ("metadata", "leaving"),
+    [
+        ({}, None),
+        ({"finalizers": ["example.com/hold"]}, None),
+        ({"deletionTimestamp": "2026-01-01T00:00:00Z"}, Leaving(NOW)),
+        (
+            {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30},
+            Leaving(NOW),
+        ),
+        (
+            {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0},
+            Leaving(NOW, is_forced=True),
+        ),
+        (
+            {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["example.com/hold"]},
+            Leaving(NOW, ("example.com/hold",)),
+        ),
+    ],
+)
+def test_a_pod_that_was_told_to_end_says_by_when_and_what_holds_it(metadata, leaving):
+    """K10."""
+    assert a_pod(**metadata).leaving == leaving

@@ -230,6 +230,10 @@ SNAPSHOTS = [
     (None, {"type": "checkpoint", "directory": "s3://b/s"}),
     (None, {"type": "checkpoint", "disposeOnDelete": True}),
     (None, {"type": "checkpoint"}),
+    (None, {"directory": "file:///data/savepoints"}),
+    (None, {"directory": "file:///data/savepoints", "disposeOnDelete": True}),
+    (None, {"adoptPath": "file:///data/savepoints/1", "disposeOnDelete": True}),
+    ({"adoptPath": "file:///data/1"}, {"adoptPath": "file:///data/1", "disposeOnDelete": True}),
     (None, {"adoptPath": "s3://key:secret@b/s"}),
 ]
 

@@ -1,15 +1,16 @@
 """A look at a job writes down what it decided, then does it, and may be repeated at any moment."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
 from operated_job import BEGINNING, KEY, NAMESPACE, NODE, OperatedJob
 from weir.api.report import JobPhase, JobReport
 from weir.errors import Unavailable
-from weir_operator.cluster.answers import ApiRefused
+from weir_operator.cluster.answers import Answer, ApiRefused
 from weir_operator.cluster.listing import sweep
-from weir_operator.cluster.objects import FINALIZER
+from weir_operator.cluster.objects import FINALIZER, Opened
 from weir_operator.cluster.places import CONFIG_MAPS, JOBS, NODES, PODS, SERVICES, Key
 from weir_operator.cluster.sights import see_node
 from weir_operator.handlers.desk import Again, Over
@@ -18,6 +19,8 @@ from weir_operator.handlers.jobs import (
     LIVE_WHEN_SILENT_EVERY,
     THOROUGH_EVERY,
 )
+from weir_operator.plan.deleting import PATIENCE_MS
+from weir_operator.plan.leaving import SOON_MS
 from weir_operator.plan.observing import DriverReport
 from weir_operator.resource.status import LifecycleState
 
@@ -67,6 +70,31 @@ def test_a_crash_before_any_call_repeats_and_never_doubles(write):
     assert job.api.names("pods") == ["orders-driver-1"]
     assert job.api.names("secrets") == ["orders-keys"]
     assert job.status.driver.attempt == 1
+
+
+def test_an_effect_that_is_repeated_stands_in_the_status_before_it_too():
+    """K3: the write is a lock, even if it says nothing new."""
+    job = OperatedJob().is_running()
+    job.driver_ends(1)
+    job.api.before = _crash_before_deletion
+    with pytest.raises(Crashed):
+        job.look()
+    before = job.status
+    job.api.before = lambda _: None
+    job.api.calls.clear()
+
+    job.news()
+    asyncio.run(job.jobs.look(KEY))
+
+    first, second, *_ = [write for write in job.api.made() if "/events" not in write[1]]
+    assert first == ("PUT", STATUS)
+    assert second[0] == "DELETE"
+    assert before.intent.action == "DeleteDriver"
+
+
+def _crash_before_deletion(request):
+    if request.method == "DELETE":
+        raise Crashed
 
 
 class Crashed(Exception):
@@ -166,6 +194,91 @@ def test_what_the_api_server_forbids_is_the_last_failure_of_the_job():
     assert job.api.names("pods") == ["orders-driver-1"]
 
 
+QUOTA = 'pods "orders-driver-1" is forbidden: exceeded quota: small, requested: pods=1'
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "reason", "remedy"),
+    [
+        (403, "no rule allows it", "Forbidden", "allow the operator to create pods"),
+        (403, QUOTA, "Forbidden", "change the quota or policy that it names"),
+        (422, "spec.hostname: Invalid value", "ApiServerRefused", "change what it names in the"),
+        (400, "webhook denied it " + "x" * 2_000, "ApiServerRefused", "change what it names"),
+    ],
+)
+def test_a_job_is_degraded_for_as_long_as_the_api_server_refuses_what_it_needs(
+    code, said, reason, remedy
+):
+    """K7: with the thing, the cause and the remedy; and no longer."""
+    job = OperatedJob()
+    job.api.refused["create", "pods"] = Answer(code, {"message": said})
+    for _ in range(3):
+        with pytest.raises(ApiRefused):
+            job.look()
+    degraded = condition(job, "Degraded")
+    assert (degraded.status, degraded.reason) == ("True", reason)
+    assert said[:60] in degraded.message
+    assert remedy in degraded.message
+
+    job.api.refused.clear()
+    job.look()
+
+    assert condition(job, "Degraded").status == "False"
+    assert job.status.driver.attempt == 1
+
+
+def test_a_refusal_that_lasts_is_one_refusal_and_repeats_no_other_news():
+    """K7: the driver has ended once, however often its pod cannot be deleted."""
+    job = OperatedJob().is_running()
+    job.driver_ends(1)
+    job.api.forbidden.add(("delete", "pods"))
+    for _ in range(6):
+        with pytest.raises(ApiRefused):
+            job.look()
+        job.time += timedelta(minutes=1)
+
+    told = [body for path, body in job.api.objects.items() if "/events/" in path]
+    assert [body["count"] for body in told if body["reason"] == "DriverExited"] == [1]
+    assert condition(job, "Degraded").reason == "Forbidden"
+
+
+def test_what_the_operator_may_not_even_read_is_told():
+    """K7: no plan can be made of it, so there is an Event and nothing else."""
+    job = OperatedJob()
+    job.api.forbidden.add(("list", "pods"))
+
+    with pytest.raises(ApiRefused):
+        asyncio.run(_looked_live(job))
+
+    told = [job.api.objects[path]["message"] for path in job.api.objects if "/events/" in path]
+    assert any("allow the operator to list pods" in message for message in told)
+
+
+async def _looked_live(job):
+    job.watched.put_job(Opened(job.job))
+    await job.jobs.look(KEY)
+
+
+def test_a_deletion_that_the_api_server_refuses_to_tidy_up_ends_all_the_same():
+    """K10: when its time is up, and Kubernetes deletes what belonged to it."""
+    job = OperatedJob().is_running()
+    job.driver.answer = lambda _: None
+    job.job["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    job.api.put(JOBS.of(KEY), job.job)
+    job.api.forbidden.add(("delete", "pods"))
+    with pytest.raises(ApiRefused):
+        job.look()
+
+    job.time += timedelta(milliseconds=PATIENCE_MS)
+    job.look()
+
+    assert JOBS.of(KEY) not in job.api.objects
+
+
+def condition(job, kind):
+    return next(one for one in job.status.conditions if one.type == kind)
+
+
 def test_an_api_server_that_is_away_is_an_outage_not_a_verdict():
     """K3: nothing is decided on what could not be read."""
     job = OperatedJob().is_running()
@@ -220,6 +333,26 @@ def test_a_driver_that_leaves_for_long_is_looked_for_live():
     asyncio.run(job.jobs.look(KEY))
 
     assert job.status.driver.attempt == 2
+
+
+def test_a_driver_that_a_finalizer_holds_is_not_waited_for_for_ever():
+    """K3 K10: its successor has another name, and the pod is left to whoever holds it."""
+    job = OperatedJob().is_running()
+    job.driver_ends(143)
+    held = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["example.com/hold"]}
+    job.pod()["metadata"] |= held
+    job.look()
+    assert job.api.names("pods") == ["orders-driver-1"]
+
+    job.time += timedelta(milliseconds=SOON_MS)
+    job.look()
+
+    assert job.api.names("pods") == ["orders-driver-1", "orders-driver-2"]
+    assert job.pod()["metadata"]["finalizers"] == ["example.com/hold"]
+    degraded = condition(job, "Degraded")
+    assert degraded.reason == "DriverStuck"
+    assert "orders-driver-1" in degraded.message
+    assert "example.com/hold" in degraded.message
 
 
 def test_a_driver_that_was_gone_when_it_was_deleted_is_not_waited_for():

@@ -1,7 +1,12 @@
 """A look at a snapshot asks the driver once, writes its outcome down and ends with its files."""
 
+from datetime import timedelta
+
+import pytest
+
 from operated_job import KEY, NAMESPACE, OperatedJob, a_snapshot
 from weir.api.report import JobPhase, Outcome
+from weir_operator.cluster.answers import ApiRefused
 from weir_operator.cluster.places import BATCH_JOBS, JOBS, Key
 from weir_operator.handlers.desk import Over
 from weir_operator.plan.observing import DriverReport, RequestReport
@@ -23,6 +28,7 @@ def a_taken_one(**spec):
     (order,) = job.driver.orders
     done = RequestReport(order.key, Outcome.COMPLETED, "s3://weir/savepoints/1", 7, 10)
     job.driver.answer = lambda line: DriverReport(line.attempt, JobPhase.RUNNING, requests=(done,))
+    job.time += timedelta(seconds=3)
     job.look_at_snapshot("before")
     return job, path
 
@@ -33,11 +39,13 @@ def deleted(job, path):
 
 
 def test_a_snapshot_is_taken_by_the_driver_and_written_down():
-    """K5: path, size and what its disposal will need."""
+    """K5: path, size, duration, version of the job, and what its disposal will need."""
     job, path = a_taken_one()
 
     taken = status_of(job, path)
     assert (taken.state, taken.path) == (SnapshotState.COMPLETED, "s3://weir/savepoints/1")
+    assert (taken.checkpoint_id, taken.size_bytes, taken.duration) == (7, 10, 3_000)
+    assert (taken.job_generation, taken.job_spec_hash) == (1, job.status.deployed.hash)
     assert taken.disposal.image == "orders:1"
 
 
@@ -72,6 +80,27 @@ def test_the_files_go_before_the_object_and_without_the_job():
 
     assert path not in job.api.objects
     assert job.look_at_snapshot("before") == Over()
+
+
+def test_a_disposal_that_the_api_server_refuses_says_so_and_is_tried_again():
+    """K5 K7: nobody waits for files that nobody is deleting."""
+    job, path = a_taken_one(disposeOnDelete=True)
+    del job.api.objects[JOBS.of(KEY)]
+    deleted(job, path)
+    job.api.forbidden.add(("create", "jobs"))
+    for _ in range(3):
+        with pytest.raises(ApiRefused):
+            job.look_at_snapshot("before")
+    assert "allow the operator to create jobs" in status_of(job, path).message
+    told = [body for name, body in job.api.objects.items() if "/events/" in name]
+    assert [body["count"] for body in told if body["reason"] == "DisposalBlocked"] == [1]
+
+    job.api.forbidden.clear()
+    for _ in range(2):
+        job.look_at_snapshot("before")
+
+    assert DISPOSAL in job.api.objects
+    assert status_of(job, path).message is None
 
 
 def test_the_annotation_of_a_job_makes_one_snapshot():

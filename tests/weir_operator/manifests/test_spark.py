@@ -107,6 +107,13 @@ def test_executors_find_this_driver_and_no_other():
     assert told["spark.kubernetes.executor.podNamePrefix"] == "orders-7"
 
 
+def test_nobody_else_can_speak_with_them_or_read_what_they_say():
+    """X1: the slots' secret reaches executors by Spark."""
+    told = settings()
+
+    assert told["spark.authenticate"] == told["spark.network.crypto.enabled"] == "true"
+
+
 def test_executors_carry_the_labels_by_which_they_are_found():
     """K2 K6: by a budget, a NetworkPolicy, an autoscaler."""
     told = settings()

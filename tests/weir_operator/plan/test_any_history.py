@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from little_cluster import LittleCluster, OperatorDiedError, a_spec
-from weir_operator.plan.actions import EmitEvent
+from weir_operator.plan.actions import KINDS, CreateDriver, Effect, EmitEvent
 from weir_operator.plan.observing import Part
 from weir_operator.resource import judge_status
 from weir_operator.resource.progress import RestoreType
@@ -156,6 +156,14 @@ class AnyHistory(RuleBasedStateMachine):
     def node_is_lost(self):
         self.cluster.node_is_lost()
 
+    @rule(is_held=st.booleans())
+    def somebody_puts_a_finalizer_on_pods_or_takes_it_off(self, is_held):
+        self.cluster.held_by = ("example.com/hold",) if is_held else ()
+
+    @rule(are_silent=st.booleans())
+    def kubelets_fall_silent_or_answer_again(self, are_silent):
+        self.cluster.never_ends = are_silent
+
     @rule(fails=st.booleans())
     def savepoints_begin_to_fail(self, fails):
         self.cluster.fails_savepoints = fails
@@ -163,9 +171,9 @@ class AnyHistory(RuleBasedStateMachine):
     # --- the promises ---
 
     @invariant()
-    def there_is_at_most_one_driver(self):
-        """K3."""
-        assert len(self.cluster.drivers) <= 1
+    def there_is_at_most_one_driver_that_was_not_told_to_end(self):
+        """K3: the others were waited for, or are known to be over."""
+        assert sum(not driver.pod.is_leaving for driver in self.cluster.drivers) <= 1
 
     @invariant()
     def no_start_without_state_is_planned(self):
@@ -187,6 +195,20 @@ class AnyHistory(RuleBasedStateMachine):
         assert judge_status(made.model_dump(mode="json", exclude_none=True)) == made
 
     @invariant()
+    def what_is_about_to_be_done_stands_in_the_status(self):
+        """K3: intent before effect, with the attempt that it belongs to."""
+        made = self.cluster.planned()
+        effects = [action for action in made.actions if isinstance(action, Effect)]
+        intent = made.status.intent
+        assert (intent is None) == (not effects)
+        if effects:
+            assert intent.action is KINDS[type(effects[0])]
+        for action in effects:
+            if isinstance(action, CreateDriver):
+                assert made.status.driver.pod_name == action.name
+                assert made.status.restore_point == action.restore
+
+    @invariant()
     def looking_twice_decides_the_same(self):
         """K3: a plan hangs on nothing but what it was given."""
         assert self.cluster.planned() == self.cluster.planned()
@@ -202,6 +224,7 @@ class AnyHistory(RuleBasedStateMachine):
         cluster = self.cluster
         cluster.bad_images.clear()
         cluster.fails_savepoints = False
+        cluster.let_go()
         self.user_changes_the_image()
         cluster.edit(suspend=False, parallelism=3)
         if cluster.deleted_at is None:

@@ -6,6 +6,7 @@ from functools import cache
 import pytest
 
 from little_cluster import LittleCluster, a_spec
+from weir_operator.plan.actions import DeleteDriver
 from weir_operator.plan.observing import Part
 
 MOST_WRITES = 20
@@ -59,6 +60,12 @@ def lose_the_keys(cluster):
     cluster.parts.remove(Part.KEYS)
 
 
+def lose_a_driver_whose_pod_stays(cluster):
+    cluster.held_by = ("example.com/hold",)
+    pod = cluster.drivers[0].pod
+    cluster.perform(DeleteDriver(pod.name, pod.uid, pod.attempt))
+
+
 def go_back_to_what_was_left(cluster):
     """Neither version can read what the newer one left, and the user has agreed."""
     cluster.may_drop = True
@@ -81,6 +88,7 @@ STORIES = [
     stop_a_bad_version,
     ask_for_a_checkpoint,
     lose_the_keys,
+    lose_a_driver_whose_pod_stays,
     go_back_to_what_was_left,
 ]
 

@@ -16,7 +16,7 @@ from weir_operator.plan.actions import (
 )
 from weir_operator.plan.keeping import wait_ms
 from weir_operator.plan.local_recovery import HostPath
-from weir_operator.plan.observing import DriverReport, LostPod, Part, Terminated
+from weir_operator.plan.observing import DriverReport, Leaving, LostPod, Part, Terminated
 from weir_operator.resource.progress import Action, RestoreType
 from weir_operator.resource.status import CheckpointedJobStatus, LifecycleState
 
@@ -413,7 +413,7 @@ def test_a_pod_that_is_ending_is_looked_at_again():
     """K3: the word that it is gone may never come."""
     cluster = a_running_job()
     driver = cluster.drivers[0]
-    driver.pod = replace(driver.pod, is_leaving=True)
+    driver.pod = replace(driver.pod, leaving=Leaving(cluster.now))
     cluster.status = CheckpointedJobStatus()
 
     made = cluster.planned()

@@ -193,6 +193,23 @@ def test_a_version_that_does_not_come_up_is_rolled_back():
     assert not cluster.status.rollback.repeats_output
 
 
+def test_a_rollback_goes_on_from_what_the_newer_version_completed_last():
+    """K6: so that nothing is written twice, and nobody need agree to anything."""
+    cluster = a_stable_job(rollback={"checkpoints": 5, "within": "2 min"})
+    cluster.edit(image="orders:2")
+    restored_by(cluster)
+    while cluster.status.rollback is None:
+        known = cluster.status.last_checkpoint.id
+        cluster.drivers[0].restarts += 1
+        cluster.settle(rounds=1)
+
+    point = restored_by(cluster)
+
+    assert (point.type, image_of(cluster)) == (RestoreType.LAST_STATE, "orders:1")
+    assert point.lowest_checkpoint >= known > 0
+    assert not cluster.status.rollback.repeats_output
+
+
 def test_what_was_rolled_back_is_not_tried_again_until_it_is_edited():
     """K6."""
     cluster = a_stable_job()

@@ -105,6 +105,12 @@ SNAPSHOT = {"jobName": "orders"}
             " set disposeOnDelete to false or type to savepoint",
             id="K5 a checkpoint belongs to its job",
         ),
+        pytest.param(
+            {"adoptPath": "file:///data/savepoints/1", "disposeOnDelete": True},
+            "spec.disposeOnDelete = true: files under file:// are on a volume that only pods of"
+            " the job have; set disposeOnDelete to false, and delete them yourself",
+            id="K5 what is on a volume is not disposed of",
+        ),
     ],
 )
 def test_a_snapshot_that_cannot_be_taken_is_refused(given, line):
