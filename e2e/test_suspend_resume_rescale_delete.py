@@ -104,6 +104,7 @@ def test_a_job_that_was_asked_for_no_last_savepoint_leaves_its_checkpoints(runni
 def test_a_job_is_deleted_though_its_driver_is_dead_and_its_state_stays(running):
     """K10."""
     directory = running.status()["jobId"]
+    running.until("a checkpoint of its own", lambda: running.status().get("lastCheckpoint"))
     running.kill(running.driver())
     running.delete()
 
