@@ -22,9 +22,12 @@ from weir.rest.app import create_app
 from weir_operator.manifests.names import keys_name
 from weir_operator.manifests.places import API_PORT
 
-EVERYTHING = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
-OF_SPARK = ("pods", "configmaps", "services", "persistentvolumeclaims")
-AS_DRIVER = {f"{verb} {resource}" for verb in EVERYTHING for resource in OF_SPARK}
+OF_SPARK = {
+    "pods": ("get", "list", "watch", "create", "patch", "delete", "deletecollection"),
+    "configmaps": ("create", "deletecollection"),
+    "persistentvolumeclaims": ("get", "list", "create", "patch", "deletecollection"),
+}
+AS_DRIVER = {f"{verb} {resource}" for resource, verbs in OF_SPARK.items() for verb in verbs}
 
 AS_ANYBODY = {
     "create selfsubjectaccessreviews.authorization.k8s.io",
@@ -37,6 +40,8 @@ NEVER = (
     "get secrets",
     "list secrets",
     "create secrets",
+    "get configmaps",
+    "create services",
     "create pods/exec",
     "create pods/attach",
     "create serviceaccounts/token",

@@ -2,8 +2,10 @@
 
 A driver runs other people's code. Its answer is read up to a size and within a time, checked
 against ``weir.api.report`` and turned into the plan's values; whatever is wrong with it makes it no
-answer at all, because a driver that talks nonsense knows no more than one that is silent. Orders
-carry a key, so that giving one twice gives it once.
+answer at all, because a driver that talks nonsense knows no more than one that is silent. Why
+nothing was heard is said in our own words, and in the same for the same cause, so that a status
+which shows it does not change with every try. Orders carry a key, so that giving one twice gives it
+once.
 """
 
 import logging
@@ -19,7 +21,7 @@ from weir.api.report import CheckpointReport, JobReport
 from weir.api.report import RequestReport as SaidRequest
 from weir.api.storage_url import DurableUrl, StorageUrl
 from weir_operator.plan.actions import RequestCheckpoint, RequestSavepoint, RequestStop
-from weir_operator.plan.observing import DriverReport, RequestReport
+from weir_operator.plan.observing import DriverReport, RequestReport, Silence
 from weir_operator.resource.progress import LastCheckpoint
 
 log = logging.getLogger("weir_operator.driver_client")
@@ -77,17 +79,17 @@ class DriverClient:
     async def close(self) -> None:
         await self._session.close()
 
-    async def report(self, line: Line) -> Told | None:
-        """What the driver says; none if it says nothing that can be read."""
+    async def report(self, line: Line) -> Told | Silence:
+        """What the driver says, or why nothing that can be read was heard."""
         return await self._told(line, {}, _SOON)
 
-    async def news(self, line: Line, after: str) -> Told | None:
+    async def news(self, line: Line, after: str) -> Told | Silence:
         """What the driver says once that is another version, or when it has waited long enough."""
         return await self._told(line, {"after": after, "wait": str(WAIT_S)}, _PATIENT)
 
     async def _told(
         self, line: Line, query: dict[str, str], patience: aiohttp.ClientTimeout
-    ) -> Told | None:
+    ) -> Told | Silence:
         try:
             async with self._session.get(
                 f"{line.url}/report",
@@ -103,8 +105,8 @@ class DriverClient:
             level = logging.WARNING if isinstance(problem, _MISTRUSTED) else logging.DEBUG
             about = {"driver": line.url, "why": _why(problem)}
             log.log(level, "A driver did not answer.", extra=about)
-            return None
-        return told(text, line.attempt)
+            return _silence(problem)
+        return told(text, line.attempt) or Silence("its API answers, but not with a report of it")
 
     async def order(self, line: Line, order: Order) -> bool:
         """Give an order; false if it did not arrive, or was refused, and may be given again."""
@@ -200,6 +202,25 @@ def _spelled(order: Order) -> tuple[str, dict[str, object]]:
 def _why(problem: Exception) -> str:
     """Not as Python shows it: what was sent, the token too, would be in it (X4)."""
     return f"{type(problem).__name__}: {problem}"
+
+
+def _silence(problem: Exception) -> Silence:
+    match problem:
+        case aiohttp.ClientSSLError() | ssl.SSLError():
+            return Silence(_mistrust(problem.__cause__ or problem), is_mistrust=True)
+        case aiohttp.ClientResponseError(status=status):
+            return Silence(f"its API refuses to report, with code {status}")
+        case ValueError():
+            return Silence(str(problem))
+        case _:
+            return Silence("its API does not answer")
+
+
+def _mistrust(cause: BaseException) -> str:
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"the operator does not trust its certificate: {cause.verify_message}"
+    *_, said = ("no reason was given", *cause.args)
+    return f"the operator cannot speak TLS with it: {getattr(cause, 'reason', None) or said}"
 
 
 def _who(line: Line) -> dict[str, str]:

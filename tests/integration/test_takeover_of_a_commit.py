@@ -22,10 +22,10 @@ class SlowStore:
     def __getattr__(self, name):
         return getattr(self._store, name)
 
-    def read(self, url):
+    def read_start(self, url, size):
         meanwhile, self._meanwhile = self._meanwhile, lambda: None
         meanwhile()
-        return self._store.read(url)
+        return self._store.read_start(url, size)
 
 
 def a_committer(store):

@@ -233,6 +233,20 @@ _COORDINATOR_BUGS = (
         "    discarded = ()\n",
     ),
     Bug(
+        "a deletion that keeps failing is forgotten",
+        ("S4", "C12"),
+        f"{_COORDINATOR}.closing",
+        "(state if isinstance(state.life, Closed) else put_off(state, cleaning))",
+        "state",
+    ),
+    Bug(
+        "what was put off outlives the job",
+        ("S4", "C12"),
+        f"{_COORDINATOR}.closing",
+        "    state, cleaning = clean(state, left)\n",
+        "    cleaning = ()\n",
+    ),
+    Bug(
         "a cancelled job loses its retained checkpoints",
         ("C12", "C13"),
         f"{_CORE}.retention",

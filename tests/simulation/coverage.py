@@ -62,6 +62,7 @@ EXPECTED = (
             "storage does not answer",
             "partial write",
             "slow storage",
+            "deletion refused for long",
             "stale listing",
             "commit without an answer",
             "clock jumps",
@@ -113,6 +114,8 @@ EXPECTED = (
     "a stuck job was noticed",
     "ids were reserved",
     "log was truncated",
+    "a deletion was put off",
+    "a deletion was taken up again",
     *(f"entry: {name}" for name in ("created", "taken", "not created", "in doubt")),
     "manifest in doubt",
     "shared file reused",
@@ -137,6 +140,10 @@ def watch_step(
         _watch_phase(world, type(before.attempt.phase).__name__, type(after.attempt.phase).__name__)
     if len(new.held) > len(old.held):
         world.saw("a split was held back")
+    if len(new.put_off) > len(old.put_off):
+        world.saw("a deletion was put off")
+    if len(new.put_off) < len(old.put_off):
+        world.saw("a deletion was taken up again")
     if new.ids_until > old.ids_until and new.completed == old.completed:
         world.saw("ids were reserved")
 

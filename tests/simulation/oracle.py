@@ -16,7 +16,7 @@ from simulation.world import World
 from weir.core import admission, recovery, retention
 from weir.core.coordinator.aborting import manifest_path
 from weir.core.ids import CheckpointId, EdgeId, Epoch
-from weir.core.journal import CheckpointLogged, EpochTaken, JobClosed, readable
+from weir.core.journal import CheckpointLogged, EpochTaken, readable
 from weir.core.policy import Mode
 from weir.core.snapshots import Manifest
 from weir.core.topology import Edge, EdgeKind, Topology
@@ -115,10 +115,6 @@ class Oracle:
         owned = [candidate.path for candidate in line if candidate.owned]
         older = owned[-self.scenario.policy.retained : -1]
         return older[-1] if older and older[-1] in self.store.files else ""
-
-    def is_closed(self) -> bool:
-        """Whether the log says that the job is over."""
-        return isinstance(self.store.log.get(max(self.store.log, default=-1)), JobClosed)
 
     def last_savepoint(self) -> str:
         entries = [e for _, e in readable(self.store.log) if isinstance(e, CheckpointLogged)]

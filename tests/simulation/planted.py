@@ -6,6 +6,7 @@ the line which the bug breaks. For a bug elsewhere the tests beside it stand alo
 """
 
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -76,7 +77,7 @@ def _tests_notice(bug: Bug, line: str) -> bool:
     finished = subprocess.run(  # noqa: S603 - our own tests, our own list
         [
             *(sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"),
-            *("--naming", line, "--plant", bug.name, *(bug.proofs or PROOFS)),
+            *("--naming", line, "--plant", bug.name, *_files(bug, line)),
         ],
         capture_output=True,
         text=True,
@@ -84,6 +85,16 @@ def _tests_notice(bug: Bug, line: str) -> bool:
         cwd=TESTS.parent,
     )
     return finished.returncode == 1
+
+
+def _files(bug: Bug, line: str) -> list[str]:
+    """Those that mention the line: to collect the others would take longer than to run these."""
+    below = [TESTS.parent / proof for proof in bug.proofs or PROOFS]
+    found = [
+        file for path in below for file in (path.rglob("test_*.py") if path.is_dir() else [path])
+    ]
+    mentions = re.compile(rf"\b{line}\b")
+    return [str(f) for f in found if f in below or mentions.search(f.read_text(encoding="utf-8"))]
 
 
 def _print(hunt: Hunt) -> None:

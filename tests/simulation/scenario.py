@@ -37,7 +37,8 @@ _F, _H, _R, _S, _B, _G = (
 )
 
 WATCHED = 4
-"""One job in so many finds splits while it runs, and is restarted when it is stuck."""
+"""One job in so many finds splits while it runs, and is restarted when it is stuck; another one's
+storage does not delete for long what it has once refused to delete."""
 
 SHAPES = (
     Shape(
@@ -124,6 +125,7 @@ class Chances:
     store_unknown: float = 0.0
     store_partial: float = 0.0
     store_slow: float = 0.0
+    store_keeps: float = 0.0
     stale_listing: float = 0.0
     commit_lost: float = 0.0
     clock_jump: float = 0.0
@@ -202,14 +204,15 @@ def draw(seed: int) -> Scenario:
     downstream = [name for name, role in shape.roles if role != "source"]
     bottleneck = rng.choice(downstream) if rng.random() < 0.4 else ""
     policy = draw_policy(rng, 2 * slowest + 20 if bottleneck else slowest)
-    is_watched = seed // len(SHAPES) % WATCHED == 1
+    kind = seed // len(SHAPES) % WATCHED
+    is_watched = kind == 1
     return Scenario(
         seed=seed,
         shape=shape,
         widths=draw_widths(rng, shape),
         policy=policy,
         strategy=draw_strategy(rng, policy),
-        chances=draw_chances(rng),
+        chances=replace(draw_chances(rng), store_keeps=0.1 if kind == WATCHED - 1 else 0.0),
         splits=rng.randint(3, 6),
         rows=rng.randint(8, 20),
         has_hook=rng.random() < 0.4,

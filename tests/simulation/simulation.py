@@ -204,7 +204,7 @@ class Simulation:
             return
         self.world.at(self.world.delay(8, 20), self.chaos)
         driver, chances = self.current, self.scenario.chances
-        if not driver.alive or driver.job is None or self.oracle.is_closed():
+        if not driver.alive or driver.job is None or self.store.is_closed():
             return
         self._strike_driver(driver)
         if not driver.alive or driver is not self.current:

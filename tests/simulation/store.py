@@ -2,15 +2,17 @@
 
 Reads of a single object are consistent, as object stores promise; listings may be stale. A write
 may succeed, surely fail, leave a damaged object behind, or stay without an answer after it
-happened. Deleting checks with the oracle first: no file that somebody refers to may go.
+happened. Deleting checks with the oracle first: no file that somebody refers to may go. Some files
+cannot be deleted for long, though not beyond the end of their job, who could wait no longer.
 """
 
 from collections.abc import Callable
 
 from simulation.scenario import Chances
 from simulation.world import World
+from weir.core.coordinator.aborting import DELETE_TRIES
 from weir.core.ids import Epoch
-from weir.core.journal import Entry, above, is_conclusive, to_probe
+from weir.core.journal import Entry, JobClosed, above, is_conclusive, to_probe
 from weir.core.retention import StoredFile
 
 OK, FAILED, UNKNOWN = "ok", "failed", "unknown"
@@ -30,6 +32,8 @@ class Store:
         self.epochs: dict[str, Epoch] = {}
         self.log: dict[int, Entry] = {}
         self.floor = 0
+        self.stubborn: dict[str, int] = {}
+        """How often a deletion that begins with this file will still be refused."""
         self.protected: Callable[[str], bool] = lambda _: False
 
     def put(self, path: str, value: object, epoch: Epoch, done: Callable[[str], None]) -> None:
@@ -115,6 +119,9 @@ class Store:
 
     def _delete(self, paths: tuple[str, ...], done: Callable[[str], None]) -> None:
         """In order, so that an interrupted deletion still has its manifest."""
+        if self._keeps(paths[0]):
+            done(FAILED)
+            return
         outcome = self._outcome()
         reach = len(paths)
         if outcome != OK:
@@ -125,6 +132,21 @@ class Store:
             self.files.pop(path, None)
             self.epochs.pop(path, None)
         done(OK if outcome == OK else FAILED)
+
+    def _keeps(self, path: str) -> bool:
+        """What lies where people may want a savepoint is given up early, so it is not kept."""
+        if not self.chances.store_keeps or not ("/chk-" in path or "/shared/" in path):
+            return False
+        if path not in self.stubborn and self.world.chance(self.chances.store_keeps):
+            self.world.saw("fault: deletion refused for long")
+            self.stubborn[path] = DELETE_TRIES + self.world.rng.randint(0, 6)
+        left = self.stubborn.get(path, 0)
+        self.stubborn[path] = max(left - 1, 0)
+        return left > 0 and not self.is_closed()
+
+    def is_closed(self) -> bool:
+        """Whether the log says that the job is over."""
+        return isinstance(self.log.get(max(self.log, default=-1)), JobClosed)
 
     def stored(self) -> tuple[StoredFile, ...]:
         return tuple(StoredFile(path, self.epochs[path]) for path in sorted(self.files))

@@ -106,7 +106,7 @@ class Uploads:
         return handles, fresh
 
     def _path(self, barrier: Barrier, what: str, *, shared: bool = False) -> str:
-        place = "shared" if shared else barrier.location
+        place = f"{barrier.location.rpartition('/')[0]}/shared" if shared else barrier.location
         epoch, attempt = self.run
         return f"{place}/e{epoch}-a{attempt}-c{barrier.checkpoint}-{self.subtask}-{what}"
 

@@ -30,6 +30,7 @@ from weir_operator.plan.actions import (
     RequestSavepoint,
     RequestStop,
 )
+from weir_operator.plan.local_recovery import LocalVolume, NoVolume
 from weir_operator.plan.observing import (
     Disposal,
     DriverPod,
@@ -181,6 +182,7 @@ class LittleCluster:
     """Pods that were told to end do not, and nobody says whether their processes have."""
     held_by: tuple[str, ...] = ()
     """Finalizers of others, with which pods stay though their processes have ended."""
+    local_volume: LocalVolume = NoVolume()
     _uids: int = 0
 
     def edit(self, **changes: object) -> None:
@@ -209,6 +211,7 @@ class LittleCluster:
             checkpoint_annotation=self.checkpoint_annotation,
             parts=frozenset(self.parts),
             deleted_at=self.deleted_at,
+            local_volume=self.local_volume,
         )
 
     def planned(self, seen: Observed | None = None) -> Plan:

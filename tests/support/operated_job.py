@@ -26,7 +26,7 @@ from weir_operator.handlers.jobs import JobLooks
 from weir_operator.handlers.listening import Listening
 from weir_operator.handlers.metrics import Metrics
 from weir_operator.handlers.snapshots import SnapshotLooks
-from weir_operator.plan.observing import DriverReport
+from weir_operator.plan.observing import DriverReport, Silence
 from weir_operator.resource.names import GROUP, JOB, SNAPSHOT, VERSION
 from weir_operator.resource.status import CheckpointedJobStatus
 
@@ -34,28 +34,29 @@ NAMESPACE = "shop"
 KEY = Key(NAMESPACE, "orders")
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 NODE = "node-1"
+SILENCE = Silence("its API does not answer")
 
 
 @dataclass
 class SaidDriver:
     """A driver's API without a driver."""
 
-    answer: Callable[[Line], DriverReport | None] = lambda _: None
+    answer: Callable[[Line], DriverReport | Silence] = lambda _: SILENCE
     version: str = ""
     """By which its next report can be waited for; empty if by none."""
     orders: list[Order] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
 
-    async def report(self, line: Line) -> Told | None:
+    async def report(self, line: Line) -> Told | Silence:
         self.lines.append(line)
         said = self.answer(line)
-        return None if said is None else Told(said, self.version)
+        return said if isinstance(said, Silence) else Told(said, self.version)
 
-    async def news(self, line: Line, after: str) -> Told | None:
+    async def news(self, line: Line, after: str) -> Told | Silence:
         """None for as long as anybody waits."""
         assert (line.attempt, after) == (1, self.version)
         await asyncio.Event().wait()
-        return None
+        return SILENCE
 
     async def order(self, line: Line, order: Order) -> bool:
         self.lines.append(line)

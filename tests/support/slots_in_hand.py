@@ -1,7 +1,8 @@
 """Real slots without processes: the test steps each mailbox, and plays the driver.
 
 Exchanges are real and talk over loopback. Work beside the mailbox is done at once, or when the test
-says so, by the same executor. Nothing waits: a step that has nothing to do returns.
+says so; uploads and reads each have a hand of their own. Nothing waits: a step that has nothing to
+do returns.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -31,7 +32,7 @@ from weir.core.snapshots import CheckpointKind, Manifest, Width
 from weir.dataflow.physical import JobGraph
 from weir.exchange import Exchange
 from weir.slot.keeping import Keeping, StateFiles
-from weir.slot.launching import Launcher, Manners
+from weir.slot.launching import Launcher, Manners, Threads
 from weir.slot.mailbox import Mailbox
 from weir.wire.control import Abort, Completed, HostSubtasks, Reset, Seated, Tell
 
@@ -81,6 +82,9 @@ class SlotInHand:
     exchange: Exchange
     mailbox: Mailbox
     hand: Hand
+    """Uploads and deletes."""
+    reader: Hand
+    """Reads what is restored."""
 
     def step(self) -> None:
         self.exchange.wake()
@@ -211,10 +215,10 @@ def slots_in_hand(
     job = SlotsInHand(graph, [], placed)
     for number in range(max(placed.values()) + 1):
         exchange = Exchange(SlotId(f"slot-{number}"), "127.0.0.1", SECRET, None)
-        hand = Hand()
-        launcher = Launcher(graph, manners, StateFiles(keeping), hand)
+        hand, reader = Hand(), Hand()
+        launcher = Launcher(graph, manners, StateFiles(keeping), Threads(hand, reader))
         mailbox = Mailbox(launcher, exchange, job.said.append, lambda: Millis(job.now))
-        job.slots.append(SlotInHand(exchange, mailbox, hand))
+        job.slots.append(SlotInHand(exchange, mailbox, hand, reader))
     try:
         yield job
     finally:

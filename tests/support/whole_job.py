@@ -38,7 +38,7 @@ from weir.driver.trace import Beginning
 from weir.errors import Unavailable
 from weir.exchange import Exchange
 from weir.slot.keeping import Keeping, StateFiles
-from weir.slot.launching import Launcher
+from weir.slot.launching import Launcher, Threads
 from weir.slot.mailbox import Mailbox
 from weir.storage.files import FileStore
 from weir.storage.local_copies import Owner
@@ -217,7 +217,7 @@ class WholeJob:
         graph = self.graph(driver.beginning.topology.slots_needed)
         exchange = Exchange(name, "127.0.0.1", SECRET, None)
         hand, files = Hand(), RefusingFiles(self._keeping)
-        launcher = Launcher(graph, USUAL, files, hand)
+        launcher = Launcher(graph, USUAL, files, Threads(hand, hand))
         mailbox = Mailbox(launcher, exchange, driver.hear, lambda: Millis(self.now))
         driver.slots[name] = SlotProcess(exchange, mailbox, hand, files)
         driver.heard.append(attempts.SlotRegistered(name, "executor"))

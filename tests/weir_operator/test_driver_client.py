@@ -13,7 +13,9 @@ from weir.api.report import JobPhase, Outcome
 from weir.rest.server import Place
 from weir_operator.driver_client import LARGEST_ANSWER, DriverClient, Line, understood
 from weir_operator.plan.actions import RequestCheckpoint, RequestSavepoint, RequestStop
+from weir_operator.plan.observing import Silence
 
+NO_REPORT = "its API answers, but not with a report of it"
 RUNNING = {"attempt": 3, "phase": "RUNNING"}
 
 
@@ -106,22 +108,22 @@ def test_a_drivers_own_api_is_heard_when_it_has_news():
 
 
 @pytest.mark.parametrize(
-    ("text", "status"),
+    ("text", "status", "why"),
     [
-        ("nonsense", 200),
-        ("[]", 200),
-        (said(), 401),
-        (said(attempt=4), 200),
-        (said(phase="DANCING"), 200),
-        (said(completed=-1), 200),
-        (said(requests=[{"id": "x", "outcome": "COMPLETED"}] * 65), 200),
-        (said(newest={"id": 1, "completedAtMs": 2**62}), 200),
-        (said(why="x" * LARGEST_ANSWER), 200),
+        ("nonsense", 200, NO_REPORT),
+        ("[]", 200, NO_REPORT),
+        (said(), 401, "its API refuses to report, with code 401"),
+        (said(attempt=4), 200, NO_REPORT),
+        (said(phase="DANCING"), 200, NO_REPORT),
+        (said(completed=-1), 200, NO_REPORT),
+        (said(requests=[{"id": "x", "outcome": "COMPLETED"}] * 65), 200, NO_REPORT),
+        (said(newest={"id": 1, "completedAtMs": 2**62}), 200, NO_REPORT),
+        (said(why="x" * LARGEST_ANSWER), 200, "the answer is longer than 65536 bytes"),
     ],
 )
-def test_whatever_is_wrong_with_an_answer_makes_it_none(text, status):
-    """X3: bounded and validated."""
-    assert reported(PlayedDriver(text, status)) is None
+def test_whatever_is_wrong_with_an_answer_makes_it_none(text, status, why):
+    """X3 K7: bounded and validated; why nothing was heard is said without the driver's words."""
+    assert reported(PlayedDriver(text, status)) == Silence(why)
 
 
 def test_the_token_is_in_no_log(caplog):
@@ -146,7 +148,7 @@ def test_nobody_there_is_no_answer():
         finally:
             await client.close()
 
-    assert asyncio.run(asked()) is None
+    assert asyncio.run(asked()) == Silence("its API does not answer")
 
 
 def heard_by_tls(folder, authority):
@@ -172,24 +174,32 @@ def test_a_driver_is_believed_by_the_jobs_authority(tmp_path, note):
     assert told.report.phase is JobPhase.RUNNING
 
 
+NO_CERTIFICATE = "cannot speak TLS with it: the ca.crt of its Secret holds no certificate"
+
+
 @pytest.mark.parametrize(
-    "authority",
+    ("authority", "why"),
     [
-        lambda folder: (folder / "another.pem").read_text(),
-        lambda _: "",
-        lambda _: "für nichts",
-        lambda _: "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+        (lambda folder: (folder / "another.pem").read_text(), "does not trust its certificate: "),
+        (lambda _: "", NO_CERTIFICATE),
+        (lambda _: "für nichts", NO_CERTIFICATE),
+        (
+            lambda _: "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+            "cannot speak TLS with it: ",
+        ),
     ],
 )
-def test_by_another_authority_it_is_not_and_the_log_says_so(tmp_path, caplog, authority):
-    """X1 U3: none at all does not mean any; and a person reads why."""
-    assert heard_by_tls(tmp_path, authority) is None
+def test_by_another_authority_it_is_not_and_the_log_says_so(tmp_path, caplog, authority, why):
+    """X1 U3 K7: none at all does not mean any; and a person reads why."""
+    silence = heard_by_tls(tmp_path, authority)
+    assert silence.is_mistrust
+    assert silence.why.startswith(f"the operator {why}")
     assert [r.levelname for r in caplog.records if "certificate" in r.why.lower()] == ["WARNING"]
 
 
 def test_a_driver_that_encrypts_is_not_heard_in_the_clear(tmp_path):
     """X1."""
-    assert heard_by_tls(tmp_path, lambda _: None) is None
+    assert heard_by_tls(tmp_path, lambda _: None) == Silence("its API does not answer")
 
 
 def test_a_path_that_is_none_never_reaches_a_status():

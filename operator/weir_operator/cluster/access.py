@@ -67,7 +67,7 @@ class RestApi:
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=CONNECTIONS, ssl=trusted(configuration)),
             timeout=aiohttp.ClientTimeout(total=TIMEOUT_S),
-            headers={"Accept": "application/json", "User-Agent": "weir-operator"},
+            headers={"User-Agent": "weir-operator"},
         )
 
     async def close(self) -> None:
@@ -81,7 +81,11 @@ class RestApi:
                 f"{self._server}{request.path}",
                 params=request.query,
                 data=None if request.body is None else json.dumps(request.body),
-                headers={"Content-Type": request.content_type, **await self._who()},
+                headers={
+                    "Accept": request.accept,
+                    "Content-Type": request.content_type,
+                    **await self._who(),
+                },
             ) as response:
                 code = response.status
                 return _judged(request, response, await response.read())

@@ -16,6 +16,9 @@ from weir_operator.cluster.places import Key, Place
 Json = Mapping[str, Any]
 """An object as it travels."""
 
+METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+"""An answer without what is in the object."""
+
 RETRY_AFTER_S = 1.0
 _LONGEST_SAID = 640
 """So that the remedy after it is never cut off."""
@@ -42,6 +45,7 @@ class Request:
     query: Mapping[str, str] = field(default_factory=dict)
     body: object = None
     content_type: str = "application/json"
+    accept: str = "application/json"
 
     @property
     def verb(self) -> str:

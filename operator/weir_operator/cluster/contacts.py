@@ -7,14 +7,16 @@ the one before it: keys that were lost are made again, and an edit can bring cer
 
 import base64
 import binascii
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from weir_operator.cluster.answers import Api, good, read
 from weir_operator.cluster.objects import Opened
 from weir_operator.cluster.places import SECRETS, Key
+from weir_operator.manifests.job_keys import TOKEN
 from weir_operator.manifests.names import keys_name
 
+AUTHORITY = "ca.crt"
 KEPT = timedelta(minutes=10)
 MISSED = timedelta(seconds=5)
 
@@ -32,12 +34,24 @@ class Contact:
 
 
 @dataclass(frozen=True, slots=True)
+class Lacking:
+    """A Secret that does not hold what it takes, or that is not there."""
+
+    secret: str
+    entry: str
+
+    @property
+    def is_authority(self) -> bool:
+        return self.entry == AUTHORITY
+
+
+@dataclass(frozen=True, slots=True)
 class _Known:
     """What was read for a driver, and until when that holds."""
 
     driver: Driver
     until: datetime
-    contact: Contact | None
+    contact: Contact | Lacking
 
 
 @dataclass(slots=True)
@@ -47,29 +61,35 @@ class Contacts:
     api: Api
     _known: dict[str, _Known] = field(default_factory=dict)
 
-    async def of(self, job: Opened, tls_secret: str | None, now: datetime) -> Contact | None:
-        """None if the job has no keys yet, or none that can be read."""
+    async def of(self, job: Opened, tls_secret: str | None, now: datetime) -> Contact | Lacking:
+        """How to speak to a job's driver, or what is lacking for that."""
         driver = (_attempt(job), tls_secret)
         known = self._known.get(job.uid)
         if known is not None and known.driver == driver and now < known.until:
             return known.contact
         found = await self._read(job, tls_secret)
-        until = now + (MISSED if found is None else KEPT)
+        until = now + (KEPT if isinstance(found, Contact) else MISSED)
         self._known[job.uid] = _Known(driver, until, found)
         return found
+
+    def doubt(self, uid: str, now: datetime) -> None:
+        """Nobody could speak with the driver so; whoever mends its Secret is soon noticed."""
+        known = self._known.get(uid)
+        if known is not None:
+            self._known[uid] = replace(known, until=min(known.until, now + MISSED))
 
     def forget(self, uid: str) -> None:
         self._known.pop(uid, None)
 
-    async def _read(self, job: Opened, tls_secret: str | None) -> Contact | None:
-        namespace = job.key.namespace
-        token = await self._entry(Key(namespace, keys_name(job.key.name)), "token")
+    async def _read(self, job: Opened, tls_secret: str | None) -> Contact | Lacking:
+        namespace, keys = job.key.namespace, keys_name(job.key.name)
+        token = await self._entry(Key(namespace, keys), TOKEN)
         if token is None:
-            return None
+            return Lacking(keys, TOKEN)
         if tls_secret is None:
             return Contact(token)
-        authority = await self._entry(Key(namespace, tls_secret), "ca.crt")
-        return None if authority is None else Contact(token, authority)
+        authority = await self._entry(Key(namespace, tls_secret), AUTHORITY)
+        return Lacking(tls_secret, AUTHORITY) if authority is None else Contact(token, authority)
 
     async def _entry(self, secret: Key, name: str) -> str | None:
         request = read(SECRETS, secret)

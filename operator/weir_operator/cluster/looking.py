@@ -2,15 +2,16 @@
 
 Most looks cost no call, because the watches have shown it all. A look that a verdict hangs on asks
 the API server for the pods itself, and now and then one asks for everything. What the driver says
-is not heard here. What may not be read counts as not seen, never as absent.
+is not heard here. What may not be read counts as not seen, never as absent. Whether the Secrets of
+a job's owner exist is asked without asking for what is in them (X4).
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import IntEnum
 
-from weir_operator.cluster.answers import Api, Json, Request, good, read
+from weir_operator.cluster.answers import METADATA_ONLY, Api, Json, Request, good, read
 from weir_operator.cluster.objects import Opened
 from weir_operator.cluster.places import (
     BATCH_JOBS,
@@ -50,15 +51,19 @@ from weir_operator.plan.observing import (
     Disposal,
     DriverPod,
     LostPod,
+    Missing,
     Observed,
     Part,
     PodTrouble,
     SeenSnapshot,
+    Waiting,
 )
 from weir_operator.resource.job import CheckpointedJobSpec
 from weir_operator.resource.judging import Refused, judge_snapshot
 from weir_operator.resource.names import CHECKPOINT_ANNOTATION, SAVEPOINT_ANNOTATION
 from weir_operator.resource.snapshot import CheckpointedJobSnapshotStatus
+
+_NEEDED = {"Secret": SECRETS, "ConfigMap": CONFIG_MAPS}
 
 
 class Depth(IntEnum):
@@ -90,6 +95,8 @@ class Eyes:
     may_see_nodes: bool = True
     """Until the API server says otherwise."""
     _parts: dict[Key, frozenset[Part]] = field(default_factory=dict)
+    _there: dict[Key, tuple[str, frozenset[tuple[str, str]]]] = field(default_factory=dict)
+    """What was found of all that the start of a job's driver needs, by the uid of its pod."""
 
     async def see(self, job: Opened, now: datetime, depth: Depth, wanted: Wanted) -> Observed:
         """Everything but the driver's own words."""
@@ -106,7 +113,7 @@ class Eyes:
             uid=job.uid,
             generation=job.generation,
             is_live=depth >= Depth.LIVE,
-            drivers=tuple(_driver(pod, lost) for pod in drivers_of(job, pods)),
+            drivers=tuple([await self._driver(pod, lost) for pod in drivers_of(job, pods)]),
             lost_executors=tuple(
                 LostPod(pod.name, pod.uid)
                 for pod in executors
@@ -140,6 +147,7 @@ class Eyes:
     def made(self, job: Key) -> None:
         """What stood beside a driver was just made anew."""
         self._parts.pop(job, None)
+        self._there.pop(job, None)
 
     async def disposal(self, snapshot: Key) -> Disposal:
         """How far the deletion of a snapshot's files is."""
@@ -191,6 +199,34 @@ class Eyes:
             self.watched.nodes[name] = see_node(good(request, answer))
         seen = self.watched.nodes.get(name)
         return seen is not None and seen.is_lost(now, self.lost_after)
+
+    async def _driver(self, pod: SeenPod, lost: frozenset[str]) -> DriverPod:
+        is_starting = isinstance(pod.stage, Waiting) and pod.leaving is None
+        return DriverPod(
+            attempt=pod.attempt,
+            name=pod.name,
+            uid=pod.uid,
+            stage=pod.stage,
+            leaving=pod.leaving,
+            node_is_lost=pod.node in lost,
+            missing=await self._missing(pod) if is_starting else (),
+        )
+
+    async def _missing(self, pod: SeenPod) -> tuple[Missing, ...]:
+        """What a pod needs and waits for in vain; what was there once is not asked for again."""
+        uid, there = self._there.get(pod.job, ("", frozenset()))
+        if uid != pod.uid:
+            there = frozenset(_own_needs(pod))
+        asked = sorted(pod.needs - there)
+        missing = [one for one in asked if not await self._exists(pod.job.namespace, *one)]
+        self._there[pod.job] = (pod.uid, there | (pod.needs - set(missing)))
+        return tuple(Missing(kind, name) for kind, name in missing)
+
+    async def _exists(self, namespace: str, kind: str, name: str) -> bool:
+        """Whether it does, as far as anybody knows who may not ask."""
+        request = read(_NEEDED[kind], Key(namespace, name))
+        answer = await self.api.call(replace(request, accept=METADATA_ONLY))
+        return not answer.is_missing
 
     def _snapshots(self, job: Key) -> Iterable[SeenSnapshot]:
         for key in sorted(self.watched.of_job.get(job, ())):
@@ -252,15 +288,10 @@ def _is_executor_of(job: Opened, pod: SeenPod) -> bool:
     return pod.owner_name == names.driver_name(job.key.name, pod.attempt)
 
 
-def _driver(pod: SeenPod, lost: frozenset[str]) -> DriverPod:
-    return DriverPod(
-        attempt=pod.attempt,
-        name=pod.name,
-        uid=pod.uid,
-        stage=pod.stage,
-        leaving=pod.leaving,
-        node_is_lost=pod.node in lost,
-    )
+def _own_needs(pod: SeenPod) -> Iterable[tuple[str, str]]:
+    """What the operator makes for a pod itself, and makes again."""
+    yield "Secret", names.keys_name(pod.job.name)
+    yield "ConfigMap", names.config_name(pod.job.name, pod.attempt)
 
 
 def _volume(spec: CheckpointedJobSpec, name: str) -> Json:

@@ -174,7 +174,7 @@ def _order(job: Opened, action: Ensure, status: CheckpointedJobStatus) -> Driver
         read_version(action.version),
         status.restore_point,
         status.job_id,
-        local_recovery=status.local_recovery is not None and status.local_recovery.enabled,
+        local_recovery=action.local_recovery,
     )
 
 

@@ -5,6 +5,7 @@ only if it says so in its owners, not in its labels: anybody can write labels. N
 here.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -52,6 +53,8 @@ class SeenPod:
     leaving: Leaving | None
     last_words: str
     trouble: Trouble | None
+    needs: frozenset[tuple[str, str]] = frozenset()
+    """Kinds and names of what a driver's pod cannot start without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,7 @@ def see_pod(body: Json) -> SeenPod | None:
         leaving=_leaving(metadata),
         last_words=_last_words(status) if role == Role.DRIVER else "",
         trouble=_trouble(status, stage),
+        needs=frozenset(_needs(spec)) if role == Role.DRIVER else frozenset(),
     )
 
 
@@ -125,14 +129,34 @@ def _stage(status: Json, container: str) -> Waiting | Up | Terminated:
         return Terminated(0 if status["phase"] == "Succeeded" else 1, why)
     if "running" in state:
         return Up()
-    waiting = state.get("waiting") or {}
-    return Waiting(str(waiting.get("reason") or _unscheduled(status)))
+    waiting = state.get("waiting") or _unscheduled(status)
+    said = str(waiting.get("message") or "")[:_LONGEST_MESSAGE]
+    return Waiting(str(waiting.get("reason") or ""), said)
 
 
-def _unscheduled(status: Json) -> str:
+def _unscheduled(status: Json) -> Json:
     conditions = status.get("conditions") or ()
     scheduled: Json = next((one for one in conditions if one.get("type") == "PodScheduled"), {})
-    return str(scheduled.get("reason") or "") if scheduled.get("status") == "False" else ""
+    return scheduled if scheduled.get("status") == "False" else {}
+
+
+def _needs(spec: Json) -> Iterator[tuple[str, str]]:
+    """Yield the Secrets and ConfigMaps that a pod mounts or reads its variables from."""
+    for volume in spec.get("volumes") or ():
+        yield from _required("Secret", volume.get("secret"), "secretName")
+        yield from _required("ConfigMap", volume.get("configMap"))
+    for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+        sources = [one.get("valueFrom") or {} for one in container.get("env") or ()]
+        for source in (*sources, *(container.get("envFrom") or ())):
+            for field in ("secretKeyRef", "secretRef"):
+                yield from _required("Secret", source.get(field))
+            for field in ("configMapKeyRef", "configMapRef"):
+                yield from _required("ConfigMap", source.get(field))
+
+
+def _required(kind: str, source: Json | None, field: str = "name") -> Iterator[tuple[str, str]]:
+    if source and source.get(field) and not source.get("optional"):
+        yield kind, str(source[field])
 
 
 def _last_words(status: Json) -> str:

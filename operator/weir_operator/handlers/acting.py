@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Protocol
 
 from weir_operator.cluster.answers import Api, Json, good, read
-from weir_operator.cluster.contacts import Contacts
+from weir_operator.cluster.contacts import Contacts, Lacking
 from weir_operator.cluster.events import tell
 from weir_operator.cluster.looking import Depth, Eyes, Wanted
 from weir_operator.cluster.making import Deleted, Hands
@@ -41,7 +41,7 @@ from weir_operator.plan.actions import (
     RequestSavepoint,
     RequestStop,
 )
-from weir_operator.plan.observing import DriverReport, Observed, Terminated, Up
+from weir_operator.plan.observing import DriverReport, Observed, Silence, Terminated, Up
 from weir_operator.plan.versions import deployed_spec
 from weir_operator.resource.snapshot import CheckpointedJobSnapshotStatus
 from weir_operator.resource.status import CheckpointedJobStatus
@@ -86,16 +86,24 @@ class Actor:
     async def see(self, job: Opened, now: datetime, depth: Depth, wanted: Wanted) -> Observed:
         return await self.eyes.see(job, now, depth, wanted)
 
-    async def heard(self, job: Opened, status: CheckpointedJobStatus) -> DriverReport | None:
-        """What the current driver says, or said last."""
+    async def heard(
+        self, job: Opened, status: CheckpointedJobStatus
+    ) -> DriverReport | Silence | None:
+        """What the current driver says, or said last, or why it is not heard; none without one."""
         pod = self._current(job, status)
-        line = None if pod is None else await self._line(job, pod.attempt, status)
-        if pod is not None and line is not None:
-            return await self.listening.heard(job.key, pod.uid, line)
+        if pod is None:
+            self.listening.forget(job.key)
+            return None
+        line = await self._line(job, pod.attempt, status)
+        if isinstance(line, Line):
+            said = await self.listening.heard(job.key, pod.uid, line)
+            if isinstance(said, Silence) and said.is_mistrust:
+                self.contacts.doubt(job.uid, self.now())
+            return said
         self.listening.forget(job.key)
-        if pod is not None and isinstance(pod.stage, Terminated):
+        if isinstance(pod.stage, Terminated):
             return understood(pod.last_words, pod.attempt)
-        return None
+        return line
 
     def forget(self, job: Key) -> None:
         """The job is gone."""
@@ -104,7 +112,7 @@ class Actor:
     async def order(self, job: Opened, status: CheckpointedJobStatus, order: Order) -> None:
         """Give an order to a driver; one that does not arrive is given again by the next look."""
         line = await self._line(job, order.attempt, status)
-        if line is not None:
+        if isinstance(line, Line):
             await self.drivers.order(line, order)
 
     async def write_status(
@@ -170,16 +178,19 @@ class Actor:
         is_it = driver is not None and pod is not None and driver.pod_uid in (None, pod.uid)
         return pod if is_it else None
 
-    async def _line(self, job: Opened, attempt: int, status: CheckpointedJobStatus) -> Line | None:
-        """How to reach the driver of an attempt; none if it cannot be reached now."""
+    async def _line(
+        self, job: Opened, attempt: int, status: CheckpointedJobStatus
+    ) -> Line | Silence | None:
+        """How to reach the driver of an attempt; none if it has no address now."""
         pod = self.eyes.driver(job, attempt)
         if pod is None or not pod.ip or not isinstance(pod.stage, Up):
             return None
         deployed = deployed_spec(status)
         tls_secret = None if deployed is None else deployed.tls_secret
         contact = await self.contacts.of(job, tls_secret, self.now())
-        if contact is None:
-            return None
+        if isinstance(contact, Lacking):
+            why = f"the Secret {contact.secret} holds no {contact.entry}"
+            return Silence(why, is_mistrust=contact.is_authority)
         return Line(pod.ip, self.driver_port, attempt, contact.token, contact.authority)
 
     async def _reread(self, place: Place, key: Key) -> Opened | Vanished:

@@ -19,8 +19,8 @@ from weir_operator.handlers.desk import Again, Looked, Over
 from weir_operator.handlers.metrics import Metrics
 from weir_operator.plan import Observed, Plan, plan
 from weir_operator.plan.actions import ReadLive, RemoveFinalizer
-from weir_operator.plan.observing import Up
-from weir_operator.plan.versions import deployed_spec
+from weir_operator.plan.observing import DriverReport, Silence, Up
+from weir_operator.plan.versions import deployed_spec, goal_of
 from weir_operator.resource.job import CheckpointedJobSpec
 from weir_operator.resource.judging import Refused, judge_job, judge_status
 from weir_operator.resource.progress import Failure
@@ -114,17 +114,18 @@ class JobLooks:
         depth: Depth,
     ) -> Observed:
         """All that was seen and heard; a driver that may be gone is looked for once more."""
+        goal = goal_of(spec, status, job.generation)
         wanted = Wanted(
             None if status.driver is None else status.driver.attempt,
-            deployed_spec(status) if isinstance(spec, Refused) else spec,
+            None if goal is None else goal.spec,
         )
         seen = await self.actor.see(job, self.now(), depth, wanted)
         heard = await self.actor.heard(job, status)
-        seen = replace(seen, report=heard, refusal=self._refused.get(job.key))
+        seen = _with_words(seen, heard, self._refused.get(job.key))
         if depth is Depth.WATCHED and self._may_be_gone(job.key, seen, status):
             depth = Depth.LIVE
             live = await self.actor.see(job, self.now(), depth, wanted)
-            seen = replace(live, report=heard, refusal=seen.refusal)
+            seen = _with_words(live, heard, seen.refusal)
         self._asked(job.key, depth)
         return seen
 
@@ -174,6 +175,14 @@ class JobLooks:
         self._refused.pop(key, None)
         self.metrics.forget_job(key)
         return Over()
+
+
+def _with_words(
+    seen: Observed, heard: DriverReport | Silence | None, refusal: Failure | None
+) -> Observed:
+    if isinstance(heard, Silence):
+        return replace(seen, silence=heard, refusal=refusal)
+    return replace(seen, report=heard, refusal=refusal)
 
 
 def _log(key: Key, planned: Plan, acts: tuple[object, ...]) -> None:

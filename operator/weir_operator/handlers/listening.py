@@ -14,7 +14,7 @@ from typing import Protocol
 
 from weir_operator.cluster.places import Key
 from weir_operator.driver_client import Line, Told
-from weir_operator.plan.observing import DriverReport
+from weir_operator.plan.observing import DriverReport, Silence
 
 PAUSE_S = 1.0
 """From one answer of a driver to the next question."""
@@ -25,9 +25,9 @@ LONGEST_PAUSE_S = 60.0
 class Talking(Protocol):
     """Whoever asks drivers. Neither raises: a driver that does not answer is silent."""
 
-    async def report(self, line: Line) -> Told | None: ...
+    async def report(self, line: Line) -> Told | Silence: ...
 
-    async def news(self, line: Line, after: str) -> Told | None: ...
+    async def news(self, line: Line, after: str) -> Told | Silence: ...
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class _Ear:
 
     pod: str
     line: Line
-    told: Told | None
+    told: Told | Silence
     task: asyncio.Task[None] | None = None
 
     def is_at(self, pod: str, line: Line) -> bool:
@@ -53,17 +53,19 @@ class Listening:
     pause_s: float = PAUSE_S
     _ears: dict[Key, _Ear] = field(default_factory=dict)
 
-    async def heard(self, job: Key, pod: str, line: Line) -> DriverReport | None:
+    async def heard(self, job: Key, pod: str, line: Line) -> DriverReport | Silence:
         """What a driver says, by the uid of its pod; one that answers is listened to from now."""
         ear = self._ears.get(job)
         if ear is not None and not ear.is_at(pod, line):
             self.forget(job)
-        elif ear is not None and ear.told is not None:
+        elif ear is not None and isinstance(ear.told, Told):
             return ear.told.report
         told = await self.drivers.report(line)
-        if told is not None and told.version and job not in self._ears:
+        if isinstance(told, Silence):
+            return told
+        if told.version and job not in self._ears:
             self._begin(job, _Ear(pod, line, told))
-        return None if told is None else told.report
+        return told.report
 
     def forget(self, job: Key) -> None:
         """Its driver is gone, or is another one."""
@@ -84,9 +86,10 @@ class Listening:
     async def _listen(self, job: Key, ear: _Ear) -> None:
         failures = 0
         while True:
-            told = await self.drivers.news(ear.line, "" if ear.told is None else ear.told.version)
+            after = ear.told.version if isinstance(ear.told, Told) else ""
+            told = await self.drivers.news(ear.line, after)
             if told != ear.told:
                 ear.told = told
                 self.ring(job)
-            failures = 0 if told is not None else min(failures + 1, 16)
+            failures = 0 if isinstance(told, Told) else min(failures + 1, 16)
             await asyncio.sleep(min(self.pause_s * 2**failures, LONGEST_PAUSE_S))

@@ -25,7 +25,7 @@ from weir_operator.plan.actions import (
     RequestCheckpoint,
     RequestSavepoint,
 )
-from weir_operator.plan.observing import Disposal, SeenSnapshot
+from weir_operator.plan.observing import Disposal, DriverReport, SeenSnapshot
 from weir_operator.plan.snapshots import JobSight
 from weir_operator.resource.judging import Refused, judge_snapshot, judge_status
 from weir_operator.resource.snapshot import CheckpointedJobSnapshotStatus, SnapshotState
@@ -96,7 +96,8 @@ class SnapshotLooks:
             return None
         if seen.status.state not in _OPEN:
             return JobSight(status)
-        return JobSight(status, await self.actor.heard(job, status))
+        heard = await self.actor.heard(job, status)
+        return JobSight(status, heard if isinstance(heard, DriverReport) else None)
 
     def _unreadable(self, snapshot: Opened, before: CheckpointedJobSnapshotStatus) -> SnapshotPlan:
         """What to do about a snapshot that asks for what cannot be."""

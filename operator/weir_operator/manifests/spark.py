@@ -75,6 +75,7 @@ def _driver(owner: Owner, order: DriverOrder) -> dict[str, str]:
         "spark.driver.blockManager.port": str(BLOCKS_PORT),
         "spark.kubernetes.namespace": owner.namespace,
         "spark.kubernetes.driver.pod.name": order.name,
+        "spark.kubernetes.driver.service.deleteOnTermination": "false",
         **AMONG_THEMSELVES,
     }
 

@@ -9,13 +9,14 @@ from weir.api.report import JobPhase
 from weir_operator.plan.drafting import Plan, merged
 from weir_operator.plan.drivers import report_of
 from weir_operator.plan.leaving import STUCK, holding, in_words, waited_for_until
-from weir_operator.plan.noting import is_down, is_running
+from weir_operator.plan.noting import is_down, is_running, restarting
 from weir_operator.plan.observing import Observed
 from weir_operator.plan.steps import active, is_moving
-from weir_operator.plan.versions import is_given_up, is_suspended
+from weir_operator.plan.troubles import as_reason, heals_by_itself, hindrance
+from weir_operator.plan.versions import has_failed, is_given_up, is_suspended
 from weir_operator.resource.conditions import Condition, ConditionStatus, ConditionType
 from weir_operator.resource.judging import Refused
-from weir_operator.resource.progress import StepName, Upgrade, UpgradeCause
+from weir_operator.resource.progress import Failure, StepName, Upgrade, UpgradeCause
 from weir_operator.resource.status import CheckpointedJobStatus, LifecycleState
 
 _NEXT = {
@@ -61,9 +62,7 @@ def _state(plan: Plan, seen: Observed) -> LifecycleState:
     if is_suspended(status) or (status.driver is None and status.restore_point is not None):
         return LifecycleState.SUSPENDED
     if status.ended_at is not None:
-        failure = status.last_failure
-        has_failed = failure is not None and failure.at >= status.ended_at
-        return LifecycleState.FAILED if has_failed else LifecycleState.FINISHED
+        return LifecycleState.FAILED if has_failed(status) else LifecycleState.FINISHED
     if status.driver is None:
         return LifecycleState.CREATED
     return _up(plan, seen)
@@ -91,18 +90,16 @@ def _up(plan: Plan, seen: Observed) -> LifecycleState:
 
 
 def _ready(plan: Plan, seen: Observed) -> Condition:
-    driver = plan.status.driver
+    driver, kind = plan.status.driver, ConditionType.READY
     if is_running(plan, seen):
-        return _condition(ConditionType.READY, ConditionStatus.TRUE, "AllSubtasksRun", "", seen)
+        return _condition(kind, ConditionStatus.TRUE, "AllSubtasksRun", "", seen)
+    said = restarting(plan, seen)
     if driver is not None and driver.running_since is not None and not is_down(plan, seen):
-        return _condition(
-            ConditionType.READY,
-            ConditionStatus.UNKNOWN,
-            "DriverSilent" if seen.report is None else "Restarting",
-            "",
-            seen,
-        )
-    return _condition(ConditionType.READY, ConditionStatus.FALSE, str(plan.status.state), "", seen)
+        if report_of(plan, seen) is not None:
+            return _condition(kind, ConditionStatus.UNKNOWN, "Restarting", said, seen)
+        why = "" if seen.silence is None else f"{driver.pod_name}: {seen.silence.why}"
+        return _condition(kind, ConditionStatus.UNKNOWN, "DriverSilent", why, seen)
+    return _condition(kind, ConditionStatus.FALSE, str(plan.status.state), said, seen)
 
 
 def _progressing(plan: Plan, seen: Observed) -> Condition:
@@ -126,31 +123,61 @@ def _hold_up(plan: Plan, seen: Observed) -> str:
     for pod in seen.drivers:
         if (until := waited_for_until(pod)) is not None:
             return f"waits for {pod.name} to end, until {until:%H:%M:%S} UTC: {holding(pod)}"
-    driver, report = plan.status.driver, report_of(plan, seen)
+    driver, trouble = plan.status.driver, hindrance(plan, seen)
     phase = "" if driver is None or driver.phase is None else f"phase {driver.phase}"
+    waits = _slots_waited_for(plan, seen) if trouble is None else trouble.message
+    return ": ".join(filter(None, (phase, waits)))
+
+
+def _slots_waited_for(plan: Plan, seen: Observed) -> str:
+    report = report_of(plan, seen)
     if report is None or report.phase is not JobPhase.WAITING_FOR_SLOTS or not report.slots_missing:
-        return phase
+        return ""
     slots = "slot" if report.slots_missing == 1 else "slots"
-    waits = f"waits for {report.slots_missing} more {slots}"
-    return f"{phase}: {waits}" if phase else waits
+    return f"waits for {report.slots_missing} more {slots}"
 
 
 def _degraded(plan: Plan, seen: Observed, refused: Refused | None) -> Condition:
-    status, failure = plan.status, plan.status.last_failure
+    status, failure = plan.status, _unhealed(plan.status)
     kind, yes = ConditionType.DEGRADED, ConditionStatus.TRUE
     if seen.refusal is not None:
         return _condition(kind, yes, seen.refusal.reason, seen.refusal.message, seen)
     if seen.stuck:
         return _condition(kind, yes, STUCK, " ".join(map(in_words, seen.stuck)), seen)
+    acute = _acute(plan, seen)
+    if acute is not None:
+        return _condition(kind, yes, *acute, seen)
     if refused is not None:
         return _condition(kind, yes, "SpecRefused", str(refused), seen)
     if status.upgrade is not None and is_given_up(status.upgrade):
         return _condition(kind, yes, "UpgradeGivenUp", "the old version goes on", seen)
     if status.rollback is not None:
         return _condition(kind, yes, "RolledBack", status.rollback.because, seen)
-    if failure is not None and status.state in (LifecycleState.RECOVERING, LifecycleState.FAILED):
+    if failure is not None:
         return _condition(kind, yes, failure.reason, failure.message, seen)
     return _condition(kind, ConditionStatus.FALSE, "AsExpected", "", seen)
+
+
+def _acute(plan: Plan, seen: Observed) -> tuple[str, str] | None:
+    """What keeps the job from running now, if its driver, or a look at its pod, says so."""
+    if plan.status.state not in (LifecycleState.STARTING, LifecycleState.RECOVERING):
+        return None
+    said, trouble = restarting(plan, seen), hindrance(plan, seen)
+    if said:
+        return "Restarting", said
+    if trouble is None or heals_by_itself(trouble):
+        return None
+    return as_reason(trouble), f"{trouble.name}: {trouble.message}"
+
+
+def _unhealed(status: CheckpointedJobStatus) -> Failure | None:
+    """The failure that the job is in; one from before its driver ran explains nothing of now."""
+    failure, driver = status.last_failure, status.driver
+    if failure is None or status.state is LifecycleState.FAILED:
+        return failure
+    since = None if driver is None else driver.running_since
+    is_past = since is not None and failure.at < since
+    return None if is_past or status.state is not LifecycleState.RECOVERING else failure
 
 
 def _accepted(seen: Observed, refused: Refused | None) -> Condition:
@@ -172,12 +199,11 @@ def _local_recovery(status: CheckpointedJobStatus, seen: Observed) -> Iterator[C
     found, kind = status.local_recovery, ConditionType.LOCAL_RECOVERY
     if found is None:
         return
+    why = found.reason or ""
     if found.enabled:
-        yield _condition(kind, ConditionStatus.TRUE, "VolumeOutlivesItsPod", "", seen)
+        yield _condition(kind, ConditionStatus.TRUE, "VolumeOutlivesItsPod", why, seen)
     else:
-        yield _condition(
-            kind, ConditionStatus.FALSE, "NoLastingLocalVolume", found.reason or "", seen
-        )
+        yield _condition(kind, ConditionStatus.FALSE, "NoLastingLocalVolume", why, seen)
 
 
 def _condition(

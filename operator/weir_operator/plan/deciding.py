@@ -41,7 +41,7 @@ def plan(
     drafted = note_refusal(note(Plan(status), observed), observed)
     observed = without_stuck(observed)
     drafted = tell_troubles(drafted, observed)
-    goal = goal_of(spec, status, observed)
+    goal = goal_of(spec, status, observed.generation)
     asked = None if isinstance(spec, Refused) else spec
     refused = spec if isinstance(spec, Refused) else None
     if observed.deleted_at is not None:
@@ -49,7 +49,7 @@ def plan(
     elif goal is not None:
         look = Look(goal, observed, asked)
         drafted = _next(tell_outcomes(drafted, observed), look)
-        drafted = note_local_recovery(drafted, goal.spec, observed)
+        drafted = note_local_recovery(drafted, goal, observed)
         drafted = _counted(drafted, observed)
     lost = (ForceDelete(pod.name, pod.uid) for pod in observed.lost_executors)
     return with_intent(with_words(drafted.doing(*lost), observed, refused), observed)
@@ -107,7 +107,7 @@ def _first(drafted: Plan, look: Look) -> Plan:
     )
     if spec.suspend:
         return drivers.end_all(drafted, seen)
-    return drivers.start(drafted, look.goal.version, seen)
+    return drivers.start(drafted, look.goal.version, look)
 
 
 def _with_newer_policies(drafted: Plan, look: Look) -> Plan:

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from weir_operator.manifests.names import driver_name
 from weir_operator.plan.actions import CreateDriver, DeleteDriver, Ensure, ReadLive
 from weir_operator.plan.drafting import Plan, later
-from weir_operator.plan.local_recovery import On, resolve
+from weir_operator.plan.local_recovery import decide
 from weir_operator.plan.observing import DriverPod, DriverReport, Observed, Part
 from weir_operator.plan.versions import Goal, read
 from weir_operator.resource.deadlines import StartPhase
 from weir_operator.resource.job import CheckpointedJobSpec
-from weir_operator.resource.progress import DriverStatus, SpecVersion
+from weir_operator.resource.progress import DriverStatus, LocalRecoveryStatus, SpecVersion
 
 LOOK_MS = 1_000
 """How soon to look again at a pod that was told to end."""
@@ -66,8 +66,9 @@ def end_pods(plan: Plan, pods: tuple[DriverPod, ...]) -> Plan:
     return plan
 
 
-def start(plan: Plan, version: SpecVersion, seen: Observed, failed_starts: int = 0) -> Plan:
+def start(plan: Plan, version: SpecVersion, look: Look, failed_starts: int = 0) -> Plan:
     """Make the next attempt's driver, once the API server shows none that is waited for."""
+    seen = look.seen
     if seen.drivers:
         return end_all(plan, seen)
     if not seen.is_live:
@@ -86,11 +87,12 @@ def start(plan: Plan, version: SpecVersion, seen: Observed, failed_starts: int =
         failed_starts=failed_starts,
     )
     deployed = version.model_copy(update={"deployed_at": version.deployed_at or seen.now})
-    started = plan.writing(driver=driver, deployed=deployed, ended_at=None)
-    return create(started, seen)
+    copies = _copies(plan, version, look)
+    started = plan.writing(driver=driver, deployed=deployed, local_recovery=copies, ended_at=None)
+    return create(started)
 
 
-def create(plan: Plan, seen: Observed) -> Plan:
+def create(plan: Plan) -> Plan:
     """Make what was written down, or adopt what of it exists already."""
     status = plan.status
     assert status.driver is not None, "the attempt is written before its pod is made"
@@ -98,7 +100,7 @@ def create(plan: Plan, seen: Observed) -> Plan:
     assert status.restore_point is not None, "and what it starts from"
     assert status.job_id is not None, "and where its state lies"
     attempt, version = status.driver.attempt, status.deployed
-    copies = keeps_local_copies(version, seen)
+    copies = keeps_local_copies(plan)
     return plan.doing(
         *(Ensure(part, attempt, version, copies) for part in Part),
         CreateDriver(
@@ -112,6 +114,15 @@ def create(plan: Plan, seen: Observed) -> Plan:
     )
 
 
-def keeps_local_copies(version: SpecVersion, seen: Observed) -> bool:
-    """Whether executors keep local copies of state: it was asked for, and their volume lasts."""
-    return read(version).state.local_recovery and isinstance(resolve(seen.local_volume), On)
+def _copies(plan: Plan, version: SpecVersion, look: Look) -> LocalRecoveryStatus | None:
+    """Whether its executors keep local copies; only the volume of the goal was looked at."""
+    if not read(version).state.local_recovery:
+        return None
+    is_goal = version.hash == look.goal.version.hash
+    return decide(look.seen.local_volume) if is_goal else plan.status.local_recovery
+
+
+def keeps_local_copies(plan: Plan) -> bool:
+    """Whether executors keep local copies of state, as was decided when their driver was."""
+    decided = plan.status.local_recovery
+    return decided is not None and decided.enabled

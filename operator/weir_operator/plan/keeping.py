@@ -6,15 +6,15 @@ once; one that is lost again and again is waited for a little longer each time, 
 what is wrong with it.
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from weir.api.report import JobPhase
 from weir_operator.plan import drivers, leaving
 from weir_operator.plan.actions import Ensure, ReadLive
 from weir_operator.plan.drafting import Plan, later
 from weir_operator.plan.drivers import Look
-from weir_operator.plan.observing import DriverPod, DriverReport, Part, Terminated, Up, Waiting
-from weir_operator.plan.troubles import is_reason
+from weir_operator.plan.observing import DriverPod, DriverReport, Part, Terminated, Up
+from weir_operator.plan.troubles import is_reason, why_late
 from weir_operator.plan.versions import readable
 from weir_operator.resource.progress import DriverStatus, Failure, RestorePoint, RestoreType
 
@@ -65,8 +65,7 @@ def start_overdue(plan: Plan, look: Look) -> str | None:
     most = look.goal.spec.start_deadlines.of(driver.phase)
     if later(driver.phase_since, most) > seen.now:
         return None
-    pod = drivers.current(plan, seen)
-    why = pod.stage.why if pod is not None and isinstance(pod.stage, Waiting) else ""
+    why = why_late(plan, seen)
     hint = f" ({why})" if why else ""
     return f"{driver.pod_name} was too long in the phase {driver.phase} of its start{hint}"
 
@@ -97,7 +96,7 @@ def _without_pod(plan: Plan, driver: DriverStatus, look: Look) -> Plan:
             " that it ran; edit the specification, or take the operator back",
         )
     if driver.pod_uid is None:
-        return drivers.create(plan, look.seen).looking(later(look.seen.now, LOOK_AT_A_START_MS))
+        return drivers.create(plan).looking(later(look.seen.now, LOOK_AT_A_START_MS))
     if not look.seen.is_live:
         return plan.doing(ReadLive())
     return _replace(plan, driver, look)
@@ -121,7 +120,7 @@ def _replace(plan: Plan, driver: DriverStatus, look: Look) -> Plan:
         return plan.looking(due)
     deployed = plan.status.deployed
     assert deployed is not None, "a driver that was lost ran a version"
-    started = drivers.start(plan, deployed, seen, in_a_row)
+    started = drivers.start(plan, deployed, look, in_a_row)
     return started.writing(restarts=plan.status.restarts + 1)
 
 
@@ -135,9 +134,7 @@ def _ended(plan: Plan, pod: DriverPod, report: DriverReport | None, look: Look) 
     """The job is over, or its driver is; only the driver can say which."""
     match None if report is None else report.phase:
         case JobPhase.FINISHED:
-            now = look.seen.now
-            plan = plan.writing(ended_at=now)
-            return plan.telling(now, "Finished", "all sources came to their end")
+            return finished(plan, look.seen.now)
         case JobPhase.FAILED | JobPhase.CANCELED:
             return given_up(plan, report, look)
         case JobPhase.STOPPED:
@@ -154,6 +151,11 @@ def _last_words(name: str, stage: Terminated, report: DriverReport | None) -> st
     why = f" ({stage.why})" if stage.why else ""
     said = f": {report.why}" if report is not None and report.why else ""
     return f"{name} ended with code {stage.exit_code}{why}{said}"
+
+
+def finished(plan: Plan, now: datetime) -> Plan:
+    """The job has come to its end by itself."""
+    return plan.writing(ended_at=now).telling(now, "Finished", "all sources came to their end")
 
 
 def given_up(plan: Plan, report: DriverReport | None, look: Look) -> Plan:
@@ -209,7 +211,7 @@ def _with_parts(plan: Plan, pod: DriverPod, look: Look) -> Plan:
     missing = [part for part in Part if part not in seen.parts]
     if deployed is None or not missing or readable(deployed) is None:
         return plan
-    copies = drivers.keeps_local_copies(deployed, seen)
+    copies = drivers.keeps_local_copies(plan)
     return plan.doing(*(Ensure(part, pod.attempt, deployed, copies) for part in missing))
 
 

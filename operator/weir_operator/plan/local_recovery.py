@@ -5,12 +5,17 @@ pod starts. A volume that dies with its pod would cost a second write per checkp
 nothing back, and a network volume would give back no more than the checkpoint storage does. So
 local recovery is on for a node's own disk alone, and otherwise off with a reason for the status.
 
+A driver is told once, when it is made. A claim that waits for its first pod is bound only after
+that, so what holds now may differ from what was decided: then the status says both.
+
 Rule: what we could not see is off. This module looks nothing up; the claim that a pod mounts
 arrives here together with what was learned about the volume behind it.
 """
 
 from dataclasses import dataclass
 from typing import assert_never
+
+from weir_operator.resource.progress import LocalRecoveryStatus
 
 REMEDY = "use a hostPath or a claim on a local PersistentVolume"
 
@@ -99,6 +104,8 @@ LocalVolume = NoVolume | HostPath | EmptyDir | EphemeralClaim | OtherVolume | Cl
 class On:
     """The local volume outlives its pod: keep copies there, and look there first on restore."""
 
+    where: str
+
 
 @dataclass(frozen=True, slots=True)
 class Off:
@@ -110,10 +117,33 @@ class Off:
 LocalRecovery = On | Off
 
 
+def decide(volume: LocalVolume) -> LocalRecoveryStatus:
+    """For a driver that is made now."""
+    found = resolve(volume)
+    if isinstance(found, On):
+        return LocalRecoveryStatus(enabled=True, reason=found.where)
+    return LocalRecoveryStatus(enabled=False, reason=found.reason)
+
+
+def retell(decided: LocalRecoveryStatus, driver: str, volume: LocalVolume) -> LocalRecoveryStatus:
+    """What was decided for a driver that is there, with what has become of its volume since."""
+    now = decide(volume)
+    if now.enabled is decided.enabled:
+        return now
+    if now.enabled:
+        reason = (
+            f"{driver} was made before the volume was ready and keeps no copies; now {now.reason},"
+            " and the next driver keeps them: set another restartNonce to have it at once"
+        )
+    else:
+        reason = f"{driver} keeps copies, but the next driver will not: {now.reason}"
+    return LocalRecoveryStatus(enabled=decided.enabled, reason=reason)
+
+
 def resolve(volume: LocalVolume) -> LocalRecovery:
     match volume:
-        case HostPath():
-            return On()
+        case HostPath(name, path):
+            return On(f"volume {name!r} is the directory {path} of the node")
         case Claim():
             return _resolve_claim(volume)
         case NoVolume():
@@ -134,8 +164,8 @@ def _resolve_claim(claim: Claim) -> LocalRecovery:
     it = f"volume {claim.volume!r} claims {claim.name!r}, which"
     match claim.binding:
         # A hostPath behind a claim is the node's disk just the same; small clusters provision so.
-        case BoundTo(_, "local" | "hostPath"):
-            return On()
+        case BoundTo(name, "local" | "hostPath" as kind):
+            return On(f"{it} is bound to PersistentVolume {name!r} of kind {kind}")
         case BoundTo(name, kind):
             return Off(
                 f"{it} is bound to PersistentVolume {name!r} of kind {kind}, not known to be a disk"
@@ -147,7 +177,10 @@ def _resolve_claim(claim: Claim) -> LocalRecovery:
                 " it to get persistentvolumes"
             )
         case ClaimPending():
-            return Off(f"{it} is not bound to a PersistentVolume yet")
+            return Off(
+                f"{it} is not bound to a PersistentVolume yet; the first driver that is made after"
+                " it was bound keeps copies"
+            )
         case ClaimLost():
             return Off(f"{it} has lost its PersistentVolume; make the claim anew")
         case ClaimMissing():

@@ -1,4 +1,4 @@
-"""Writes down what was learned since the last look; decides nothing.
+"""Writes down what was learned since the last look, and tells of it; decides nothing.
 
 What a driver said counts as long as its pod is there to have said it, so that a word which arrives
 late never touches what was decided for its successor.
@@ -7,12 +7,14 @@ late never touches what was decided for its successor.
 from weir.api.report import JobPhase
 from weir_operator.plan.drafting import Plan
 from weir_operator.plan.drivers import current, report_of
-from weir_operator.plan.local_recovery import Off, resolve
+from weir_operator.plan.local_recovery import decide, retell
 from weir_operator.plan.observing import DriverPod, DriverReport, Observed, Terminated, Waiting
 from weir_operator.plan.restore_points import in_words, raised
+from weir_operator.plan.versions import Goal, is_at_rest
 from weir_operator.resource.deadlines import StartPhase
-from weir_operator.resource.job import CheckpointedJobSpec
-from weir_operator.resource.progress import LocalRecoveryStatus, Stability
+from weir_operator.resource.progress import DriverStatus, Stability
+
+RESTARTED = "JobRestarted"
 
 _PHASES = {
     JobPhase.CREATED: StartPhase.SLOTS,
@@ -31,7 +33,7 @@ def note(plan: Plan, seen: Observed) -> Plan:
     report = report_of(plan, seen)
     if report is None:
         return _with_phase(plan.writing(scheduler_running=None), pod, None, seen)
-    plan = _with_restarts(_with_checkpoint(plan, report), report)
+    plan = _with_restarts(_with_checkpoint(plan, report), report, seen)
     plan = plan.writing(scheduler_running=report.scheduler_running)
     return _with_stability(_with_phase(plan, pod, report, seen), report, seen)
 
@@ -45,13 +47,31 @@ def note_refusal(plan: Plan, seen: Observed) -> Plan:
     return plan.writing(last_failure=refused)
 
 
-def note_local_recovery(plan: Plan, spec: CheckpointedJobSpec, seen: Observed) -> Plan:
-    """Whether executors keep copies, and why not (K8)."""
-    if not spec.state.local_recovery:
-        return plan.writing(local_recovery=None)
-    found = resolve(seen.local_volume)
-    reason = found.reason if isinstance(found, Off) else None
-    return plan.writing(local_recovery=LocalRecoveryStatus(enabled=reason is None, reason=reason))
+def note_local_recovery(plan: Plan, goal: Goal, seen: Observed) -> Plan:
+    """Whether executors keep copies (K8): as decided for their driver, or what would be decided."""
+    status, decided = plan.status, plan.status.local_recovery
+    if status.driver is None or is_at_rest(status):
+        asked = goal.spec.state.local_recovery
+        return plan.writing(local_recovery=decide(seen.local_volume) if asked else None)
+    assert status.deployed is not None, "what has a driver was deployed"
+    if decided is None or goal.version.hash != status.deployed.hash:
+        return plan
+    told = retell(decided, status.driver.pod_name, seen.local_volume)
+    return plan.writing(local_recovery=told)
+
+
+def restarting(plan: Plan, seen: Observed) -> str:
+    """What a living driver says of the restart that its job is in; empty if there is none."""
+    driver, report = plan.status.driver, report_of(plan, seen)
+    if driver is None or report is None or is_running(plan, seen) or is_down(plan, seen):
+        return ""
+    is_restart = report.restarts or report.phase is JobPhase.RESTARTING
+    return restart_in_words(driver, report) if is_restart else ""
+
+
+def restart_in_words(driver: DriverStatus, report: DriverReport) -> str:
+    """The driver's own words: bounded where they were heard, and believed by nobody (X3)."""
+    return f"{driver.pod_name} restarts the job: {report.why.strip() or 'it did not say why'}"
 
 
 def is_running(plan: Plan, seen: Observed) -> bool:
@@ -100,14 +120,23 @@ def _with_checkpoint(plan: Plan, report: DriverReport) -> Plan:
     return plan.writing(restore_point=raised(point, newest))
 
 
-def _with_restarts(plan: Plan, report: DriverReport) -> Plan:
+def _with_restarts(plan: Plan, report: DriverReport, seen: Observed) -> Plan:
     driver = plan.status.driver
     assert driver is not None, "the report is that of a known attempt"
     more = max(0, report.restarts - driver.restarts)
     if not more:
         return plan
     counted = driver.model_copy(update={"restarts": report.restarts})
-    return plan.writing(driver=counted, restarts=plan.status.restarts + more)
+    plan = plan.writing(driver=counted, restarts=plan.status.restarts + more)
+    return plan if report.phase.is_over else _restart_told(plan, counted, report, seen)
+
+
+def _restart_told(plan: Plan, driver: DriverStatus, report: DriverReport, seen: Observed) -> Plan:
+    """An Event for what was restarted since the last look; in a row they are one entry."""
+    history = plan.status.history
+    if history and (history[-1].reason, history[-1].attempt) == (RESTARTED, driver.attempt):
+        plan = plan.writing(history=history[:-1])
+    return plan.telling(seen.now, RESTARTED, restart_in_words(driver, report), is_warning=True)
 
 
 def _with_phase(plan: Plan, pod: DriverPod, report: DriverReport | None, seen: Observed) -> Plan:

@@ -30,6 +30,8 @@ class Waiting:
 
     why: str = ""
     """One word of Kubernetes for it, such as Unschedulable or ImagePullBackOff."""
+    said: str = ""
+    """What Kubernetes says of it beyond that word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,14 @@ class Leaving:
 
 
 @dataclass(frozen=True, slots=True)
+class Missing:
+    """An object that a pod cannot start without and that its namespace does not have."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class DriverPod:
     """A driver's pod that belongs to this very resource."""
 
@@ -69,6 +79,8 @@ class DriverPod:
     leaving: Leaving | None = None
     node_is_lost: bool = False
     """Its node was established as gone: nobody there will end the pod."""
+    missing: tuple[Missing, ...] = ()
+    """What its start waits for in vain."""
 
     @property
     def is_leaving(self) -> bool:
@@ -138,6 +150,15 @@ class DriverReport:
         return next((request for request in self.requests if request.id == key), None)
 
 
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """Nothing is heard of a driver whose container runs."""
+
+    why: str
+    is_mistrust: bool = False
+    """Whether it is the operator that does not believe who answers, which time does not heal."""
+
+
 class Part(StrEnum):
     """What stands beside a driver's pod and must exist with it."""
 
@@ -186,6 +207,8 @@ class Observed:
     lost_executors: tuple[LostPod, ...] = ()
     executor_troubles: tuple[PodTrouble, ...] = ()
     report: DriverReport | None = None
+    silence: Silence | None = None
+    """Why there is no report of a driver whose container runs."""
     parts: frozenset[Part] = frozenset(Part)
     """What stands beside the driver's pod, from the same reader as the drivers."""
     snapshots: tuple[SeenSnapshot, ...] = ()

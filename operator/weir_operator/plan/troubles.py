@@ -1,10 +1,11 @@
 """Tells of pods in trouble, of each trouble of each pod once (K7).
 
-An image that cannot be pulled, a node that is full, an executor that was killed for its memory:
-people ask about these long before a deadline has passed, and Spark or time may well heal them. So
-nothing is decided here. Only a driver that was told to end and is stuck is a failure, and stands in
-the history. What was told is remembered in the status, and only as much of it as fits: beyond that,
-as when a hundred executors lack the same image, silence says no less.
+An image that cannot be pulled, a Secret that is not there, a node that is full, a certificate that
+nobody trusts, an executor that was killed for its memory: people ask about these long before a
+deadline has passed, and Spark, time or a person may well heal them. So nothing is decided here.
+Only a driver that was told to end and is stuck is a failure, and stands in the history. What was
+told is remembered in the status, and only as much of it as fits: beyond that, as when a hundred
+executors lack the same image, silence says no less.
 """
 
 from collections.abc import Iterator
@@ -13,8 +14,11 @@ from weir_operator.plan.actions import EmitEvent
 from weir_operator.plan.drafting import Plan
 from weir_operator.plan.drivers import current
 from weir_operator.plan.leaving import STUCK, in_words
-from weir_operator.plan.observing import Observed, PodTrouble, Waiting
+from weir_operator.plan.observing import DriverPod, Observed, PodTrouble, Up, Waiting
 from weir_operator.resource.progress import MOST_TOLD, Failure
+
+MISTRUSTED = "DriverMistrusted"
+UNSCHEDULABLE = "Unschedulable"
 
 _ORDINARY = ("", "ContainerCreating", "PodInitializing")
 _IMAGE_WORDS = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
@@ -27,8 +31,8 @@ _LONGEST_MESSAGE = 1_024
 def tell_troubles(plan: Plan, seen: Observed) -> Plan:
     """An Event for every trouble that was not told yet."""
     answered = plan.status.answered
-    troubles = (*_of_driver(plan, seen), *_of_stuck(seen), *seen.executor_troubles)
-    found = {_key(trouble): trouble for trouble in troubles}
+    troubles = (hindrance(plan, seen), *_of_stuck(seen), *seen.executor_troubles)
+    found = {_key(trouble): trouble for trouble in troubles if trouble is not None}
     known = [key for key in answered.troubles if key in found]
     news = [key for key in found if key not in known][: MOST_TOLD - len(known)]
     if not news:
@@ -42,24 +46,73 @@ def tell_troubles(plan: Plan, seen: Observed) -> Plan:
     return plan
 
 
+def hindrance(plan: Plan, seen: Observed) -> PodTrouble | None:
+    """What keeps the driver from running, or from being heard, with the remedy."""
+    pod = current(plan, seen)
+    if pod is None or pod.is_leaving:
+        return None
+    if isinstance(pod.stage, Waiting):
+        return _missing(pod) or _of_waiting(plan, pod.name, pod.stage)
+    is_up = isinstance(pod.stage, Up)
+    if not is_up or seen.silence is None or not seen.silence.is_mistrust:
+        return None
+    return PodTrouble(pod.name, MISTRUSTED, f"{seen.silence.why}. Remedy: {_trust(plan)}.")
+
+
+def heals_by_itself(trouble: PodTrouble) -> bool:
+    """Whether time may well be enough: a full cluster grows, or another pod ends."""
+    return trouble.reason == UNSCHEDULABLE
+
+
+def why_late(plan: Plan, seen: Observed) -> str:
+    """What a start waits for, as far as anybody knows."""
+    pod, trouble = current(plan, seen), hindrance(plan, seen)
+    if trouble is not None:
+        return trouble.message
+    if pod is not None and isinstance(pod.stage, Waiting):
+        return pod.stage.why
+    return "" if seen.silence is None else seen.silence.why
+
+
+def as_reason(trouble: PodTrouble) -> str:
+    """One word for programs; of words that alternate always the same."""
+    reason = _SAME.get(trouble.reason, trouble.reason)
+    return reason if is_reason(reason) else "PodTrouble"
+
+
 def is_reason(word: str) -> bool:
     """Whether a word of Kubernetes can be the reason of an Event."""
     is_word = word.isascii() and word.isalnum() and word[0].isupper()
     return is_word and len(word) <= _LONGEST_REASON
 
 
-def _of_driver(plan: Plan, seen: Observed) -> Iterator[PodTrouble]:
-    """What keeps the driver's container from running."""
-    pod, deployed = current(plan, seen), plan.status.deployed
-    if pod is None or not isinstance(pod.stage, Waiting) or pod.stage.why in _ORDINARY:
-        return
-    why = pod.stage.why
+def _missing(pod: DriverPod) -> PodTrouble | None:
+    if not pod.missing:
+        return None
+    named = " and ".join(f"the {one.kind} {one.name}" for one in pod.missing)
+    remedy = "Remedy: create what is missing, or name another."
+    message = f"it waits for {named}, not to be found in its namespace. {remedy}"
+    return PodTrouble(pod.name, f"{pod.missing[0].kind}Missing", message)
+
+
+def _of_waiting(plan: Plan, name: str, stage: Waiting) -> PodTrouble | None:
+    """What keeps the driver's container from running, in the words of Kubernetes."""
+    why, deployed = stage.why, plan.status.deployed
+    if why in _ORDINARY:
+        return None
     if why in _IMAGE_WORDS and deployed is not None:
-        yield PodTrouble(pod.name, why, f"it waits for its image {deployed.spec.get('image')}")
-    elif why == "Unschedulable":
-        yield PodTrouble(pod.name, why, "it waits for a node that has room for it")
-    else:
-        yield PodTrouble(pod.name, why, f"its container does not start: {why}")
+        return PodTrouble(name, why, f"it waits for its image {deployed.spec.get('image')}")
+    said = f": {stage.said}" if stage.said else ""
+    if why == UNSCHEDULABLE:
+        return PodTrouble(name, why, f"it waits for a node that has room for it{said}")
+    return PodTrouble(name, why, f"its container does not start: {why}{said}")
+
+
+def _trust(plan: Plan) -> str:
+    """How the operator comes to believe a driver."""
+    secret = None if plan.status.deployed is None else plan.status.deployed.spec.get("tlsSecret")
+    which = f"the Secret {secret}" if secret else "its tlsSecret"
+    return f"put the certificate of the authority that signed the driver's into ca.crt of {which}"
 
 
 def _of_stuck(seen: Observed) -> Iterator[PodTrouble]:

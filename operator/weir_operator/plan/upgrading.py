@@ -345,10 +345,10 @@ def _start(plan: Plan, look: Look) -> Plan:
         resting = ended(resting, StepName.BECOME_STABLE, StepState.SKIPPED, seen.now)
         return plan.writing(upgrade=resting).telling(seen.now, "Suspended", "the job has stopped")
     if not seen.is_live or seen.drivers:
-        return drivers.start(plan, look.goal.version, seen)
+        return drivers.start(plan, look.goal.version, look)
     done = ended(upgrade, StepName.START_DRIVER, StepState.DONE, seen.now)
     plan = plan.writing(upgrade=done, stability=None)
-    return drivers.start(plan, look.goal.version, seen)
+    return drivers.start(plan, look.goal.version, look)
 
 
 def _stop_request(plan: Plan, upgrade: Upgrade, look: Look) -> RequestReport | None:

@@ -14,7 +14,7 @@ from operator import getitem
 
 from pydantic import ValidationError
 
-from weir_operator.plan.observing import Observed
+from weir_operator.plan.steps import is_moving
 from weir_operator.resource.job import CheckpointedJobSpec
 from weir_operator.resource.judging import Refused
 from weir_operator.resource.progress import SpecVersion, StepState, Upgrade, UpgradeCause
@@ -46,18 +46,18 @@ class Goal:
 
 
 def goal_of(
-    spec: CheckpointedJobSpec | Refused, status: CheckpointedJobStatus, seen: Observed
+    spec: CheckpointedJobSpec | Refused, status: CheckpointedJobStatus, generation: int
 ) -> Goal | None:
     """What to run; nothing as long as no specification was ever accepted."""
     back = status.rollback
-    if back is not None and (isinstance(spec, Refused) or back.from_generation == seen.generation):
+    if back is not None and (isinstance(spec, Refused) or back.from_generation == generation):
         stable = _goal(status.stable)
         if stable is not None:
             return stable
     if isinstance(spec, Refused):
         return _goal(status.deployed)
     version = SpecVersion(
-        generation=seen.generation,
+        generation=generation,
         hash=spec.hash(),
         spec=spec.model_dump(mode="json", exclude_none=True),
     )
@@ -123,6 +123,17 @@ def is_suspended(status: CheckpointedJobStatus) -> bool:
     return (
         upgrade is not None and upgrade.cause is UpgradeCause.SUSPENDED and not is_given_up(upgrade)
     )
+
+
+def is_at_rest(status: CheckpointedJobStatus) -> bool:
+    """Whether a suspension is through, so that nothing runs until it ends."""
+    return is_suspended(status) and not is_moving(status.upgrade)
+
+
+def has_failed(status: CheckpointedJobStatus) -> bool:
+    """Whether a job that has ended needs a person."""
+    ended, failure = status.ended_at, status.last_failure
+    return ended is not None and failure is not None and failure.at >= ended
 
 
 def is_given_up(upgrade: Upgrade) -> bool:

@@ -369,13 +369,13 @@ class Failure(Reported):
 
 
 class LocalRecoveryStatus(Reported):
-    """Whether executors keep local copies of state."""
+    """Whether executors keep local copies of state, as decided when their driver was made."""
 
     enabled: StrictBool
     """Whether they do."""
 
     reason: Line | None = None
-    """Why they do not."""
+    """On which volume they do, or why they do not; and what the next driver will do, if other."""
 
 
 class ToldSnapshot(Reported):

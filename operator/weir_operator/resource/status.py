@@ -121,7 +121,7 @@ class CheckpointedJobStatus(Reported):
     """The last failure."""
 
     local_recovery: LocalRecoveryStatus | None = None
-    """Whether executors keep local copies of state, and why not."""
+    """Whether executors keep local copies of state, on which volume, or why not."""
 
     answered: Answered = Field(default_factory=Answered)
     """What was carried out or told last, so that nothing is carried out or told twice."""

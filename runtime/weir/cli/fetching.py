@@ -1,7 +1,7 @@
 """Brings a script to this machine, from wherever it lies.
 
 A path is a file of this machine or of the image; a URL is whatever fsspec can read. A script that
-is not there will not be there later either; a storage that does not answer may.
+is not there will not be there later either; a storage that does not answer is asked again.
 """
 
 from pathlib import Path, PurePosixPath
@@ -13,15 +13,19 @@ from weir.errors import JobRejected, Unavailable
 from weir.storage.contract import RETRY_AFTER_S, NotFound
 from weir.storage.objects import store_for
 from weir.storage.s3 import SCHEMES as S3
+from weir.storage.waiting import until_answered
 
 UNNAMED = "job.py"
+SERVER_ERRORS = 500
+"""The first HTTP status that blames the server."""
 
 
 def at_hand(script: str, folder: Path) -> Path:
     """The script as a file; one that comes from elsewhere is put into the folder."""
     if "://" not in script:
         return _here(Path(script))
-    content = store_for(script).read(script) if script.startswith(S3) else _fetched(script)
+    fetch = store_for(script).read if script.startswith(S3) else _fetched
+    content = until_answered(lambda: fetch(script))
     place = folder / (PurePosixPath(urlsplit(script).path).name or UNNAMED)
     place.write_bytes(content)
     return place
@@ -40,16 +44,24 @@ def _fetched(url: str) -> bytes:
     try:
         with fsspec.open(url, "rb") as file:
             content: bytes = file.read()
-    except FileNotFoundError as problem:
-        raise NotFound(url) from problem
     except (ImportError, ValueError) as problem:
         raise JobRejected(
             f"the script {url} cannot be fetched: {problem}. Remedy: check the URL, or put the"
             " script where it can be fetched from, as in s3://bucket/job.py."
         ) from problem
     except OSError as problem:
+        if _is_missing(problem):
+            raise NotFound(url) from problem
+        why = problem.__cause__ or problem
         raise Unavailable(
-            f"the script {url} could not be fetched: {problem}. Remedy: try again later.",
+            f"the script {url} could not be fetched: {why}. Remedy: check the URL, or wait.",
             RETRY_AFTER_S,
         ) from problem
     return content
+
+
+def _is_missing(problem: OSError) -> bool:
+    """Whether it is: fsspec says so of a server that is away too, and only the cause tells."""
+    cause = problem.__cause__
+    is_away = isinstance(cause, OSError) or getattr(cause, "status", 0) >= SERVER_ERRORS
+    return isinstance(problem, FileNotFoundError) and not is_away

@@ -3,7 +3,8 @@
 A transaction is staged under ``_staging``, moved to ``part-<transaction>`` when it is committed,
 and then named by a record under ``_commits``. Every step can be repeated after a crash and ends in
 the same files, because a file's place depends on its transaction alone and not on the number: a
-savepoint may hold one that was committed under another number since.
+savepoint may hold one that was committed under another number since. So the files of one commit may
+be moved side by side, in any order, as long as all of them are there before the record is.
 
 Whoever follows the records sees each commit at once and whole (``committed_files``). Whoever lists
 the directory, as Spark does, sees the same files, though those of one commit one after another.
@@ -11,9 +12,10 @@ the directory, as Spark does, sees the same files, though those of one commit on
 
 import os
 from collections.abc import Mapping
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 
 import pyarrow as pa
 
@@ -27,6 +29,12 @@ from weir.ports.operators import Place
 from weir.storage.objects import NotFound, ObjectStore, store_for
 
 _LOCAL = "file://"
+
+SIDE_BY_SIDE = 8
+"""Files of one commit that are moved at the same time."""
+
+LARGE_BYTES = 4 << 20
+"""Files from this size on are copied one after the other, for a copy passes through memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +66,7 @@ class FileCommitter:
 
     def commit(self, sequence: int, names: tuple[str, ...]) -> None:
         if self.records.find(sequence, names) is None:
-            files = tuple(publish(self.staging, name) for name in names)
+            files = _publish_all(self.staging, names)
             self.records.create(CommitRecord(sequence, names, files))
 
     def resolve(
@@ -67,34 +75,56 @@ class FileCommitter:
         self.staging.resolve(subtasks, owner, keep)
 
 
-def publish(staging: Staging, name: str) -> str:
+def _publish_all(staging: Staging, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Whatever happens, nothing is being moved any more when this ends."""
+    alone = Lock()
+    with ThreadPoolExecutor(SIDE_BY_SIDE, thread_name_prefix="weir-publish") as pool:
+        return tuple(pool.map(lambda name: publish(staging, name, alone), names))
+
+
+def publish(staging: Staging, name: str, alone: Lock) -> str:
     """Put a staged file where readers look, if it is not there yet; gives the file's name."""
     file = f"part-{name}.{staging.encoding}"
     staged, published = staging.url(name), f"{staging.directory}/{file}"
-    if staging.store.exists(staged):
-        with suppress(NotFound):  # a driver that has taken over may have moved it meanwhile
-            _move(staging.store, staged, published)
-    if not staging.store.exists(published):
-        raise JobRejected(
-            f"{staged} is to be committed and is not there. Either the job wrote to another "
-            "directory when it was saved: give the sink that path; or it goes back to a savepoint "
-            "whose output was given up since: restore a newer checkpoint; or somebody deleted it"
-        )
+    try:
+        if staged.startswith(_LOCAL):
+            _rename(staged, published)
+        else:
+            _copy(staging.store, staged, published, alone)
+    except NotFound:  # an earlier try has moved it, or a driver that has taken over
+        if not staging.store.exists(published):
+            raise _missed(staged) from None
     return file
 
 
-def _move(store: ObjectStore, source: str, target: str) -> None:
-    """Rename a local file; an object store knows no such thing, so there it is a copy."""
-    if not source.startswith(_LOCAL):
-        store.write(target, store.read(source))
-        store.delete([source])
-        return
+def _missed(staged: str) -> JobRejected:
+    return JobRejected(
+        f"{staged} is to be committed and is not there. Either the job wrote to another "
+        "directory when it was saved: give the sink that path; or it goes back to a savepoint "
+        "whose output was given up since: restore a newer checkpoint; or somebody deleted it"
+    )
+
+
+def _rename(source: str, target: str) -> None:
     path = Path(target.removeprefix(_LOCAL))
     try:
         Path(source.removeprefix(_LOCAL)).replace(path)
         _sync(path.parent)
+    except FileNotFoundError:
+        raise NotFound(source) from None
     except OSError as problem:
         raise Unavailable(f"{target} may not be durable: {problem.strerror}", 1.0) from problem
+
+
+def _copy(store: ObjectStore, source: str, target: str, alone: Lock) -> None:
+    """An object store knows no renaming. The copy is durable before its original goes."""
+    content = store.read_start(source, LARGE_BYTES)
+    if len(content) < LARGE_BYTES:
+        store.write(target, content)
+    else:
+        with alone:
+            store.write(target, store.read(source))
+    store.delete([source])
 
 
 def _sync(directory: Path) -> None:

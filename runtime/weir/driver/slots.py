@@ -176,6 +176,7 @@ class Slots:
         if known is not None and not self._is_over.is_set():
             known.link.cut()
             log.warning("Slot %s is lost: %s", slot, why)
+            self.last_words = ""
             self._tell(SlotLost(slot, self._draw.random()))
 
     def _watch(self) -> None:

@@ -9,21 +9,24 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 from weir.core import recovery, takeover
 from weir.core.coordinator import Reign
 from weir.core.ids import OperatorId
+from weir.core.journal import Entry
 from weir.core.lifecycle import JobStatus
 from weir.core.snapshots import Manifest
 from weir.core.topology import Topology
-from weir.errors import JobRejected, Unavailable
+from weir.errors import JobRejected
 from weir.storage import manifests
 from weir.storage.log import JobLog
 from weir.storage.objects import ObjectStore
+from weir.storage.waiting import until_answered
 
 log = logging.getLogger("weir.driver")
 
-RETRY_SECONDS = 0.2
+Pause = Callable[[float], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,29 +45,35 @@ class Begun:
 
 
 def inherited_max_parallelism(
-    store: ObjectStore, directory: str, wish: recovery.Wish
+    store: ObjectStore, directory: str, wish: recovery.Wish, pause: Pause = time.sleep
 ) -> dict[OperatorId, int]:
     """What operators of a job that sets no max parallelism inherit from what it goes on from.
 
-    If there is nothing to read yet, or it cannot be read, the restore will say so.
+    If what it goes on from is not there, or is damaged, the restore will say so.
     """
-    entries = JobLog(store, directory).read() or ()
+    entries = _entries(store, directory, pause)
     if recovery.begins_without_state(entries, wish):
         return {}
     line = recovery.candidates(entries)
     wanted = wish.path or (line[-1].path if line else "")
-    manifest = manifests.read(store, wanted) if wanted else None
+    if not wanted:
+        return {}
+    manifest = until_answered(lambda: manifests.read(store, wanted), pause)
     if not isinstance(manifest, Manifest):
         return {}
     return {width.operator: width.max_parallelism for width in manifest.widths}
 
 
-def is_new(store: ObjectStore, directory: str, wish: recovery.Wish) -> bool:
+def is_new(
+    store: ObjectStore, directory: str, wish: recovery.Wish, pause: Pause = time.sleep
+) -> bool:
     """Whether the job has nothing of its own to go on from, or shall not go on from it."""
-    entries = JobLog(store, directory).read()
-    return entries is not None and (
-        not recovery.candidates(entries) or recovery.begins_without_state(entries, wish)
-    )
+    entries = _entries(store, directory, pause)
+    return not recovery.candidates(entries) or recovery.begins_without_state(entries, wish)
+
+
+def _entries(store: ObjectStore, directory: str, pause: Pause) -> tuple[tuple[int, Entry], ...]:
+    return until_answered(JobLog(store, directory).read, pause)
 
 
 def _accept(manifest: Manifest) -> None:
@@ -81,20 +90,13 @@ class Starting:
     directory: str
     driver: str
     wish: recovery.Wish
-    pause: Callable[[float], None] = time.sleep
+    pause: Pause = time.sleep
     judge: Callable[[Manifest], None] = _accept
     """Refuses state that does not fit the job, before the epoch is taken."""
 
     def take_over(self, topology: Topology) -> Begun | AlreadyOver:
-        while True:
-            try:
-                outcome = self._try(topology)
-            except Unavailable as problem:
-                log.warning("The job's log could not be read: %s", problem)
-                outcome = None
-            if outcome is not None:
-                return outcome
-            self.pause(RETRY_SECONDS)
+        outcome = until_answered(lambda: self._try(topology), self.pause)
+        return cast("Begun | AlreadyOver", outcome)  # mypy does not take None out of three
 
     def _try(self, topology: Topology) -> Begun | AlreadyOver | None:
         entries = self.journal.read()
@@ -115,16 +117,7 @@ class Starting:
         if isinstance(resolution, recovery.RestoreFrom):
             self.judge(resolution.manifest)
         claim = takeover.claim(entries, resolution, self.wish, self.driver)
-        if not self._create(claim):
+        if not until_answered(lambda: self.journal.create(claim.index, claim.entry), self.pause):
             log.info("Another driver took the job's log over; reading it again.")
             return None
         return Begun(takeover.reign(claim, resolution, self.directory), resolution)
-
-    def _create(self, claim: takeover.Claim) -> bool:
-        """Whether the entry is ours; one whose fate is unknown is created again."""
-        while True:
-            try:
-                return self.journal.create(claim.index, claim.entry)
-            except Unavailable as problem:
-                log.warning("The job's log could not be written: %s", problem)
-                self.pause(RETRY_SECONDS)

@@ -1,8 +1,9 @@
 """Makes a subtask out of its stage and its inheritance.
 
 The operator is made by the mailbox's thread, which it belongs to; its state is read beside it, for
-that can take long. A subtask that cannot be made or whose state cannot be read is handed over all
-the same, with the reason, so that the driver hears of it like of any other failure.
+that can take long, and not behind what a dead attempt still uploads. A subtask that cannot be made
+or whose state cannot be read is handed over all the same, with the reason, so that the driver hears
+of it like of any other failure.
 """
 
 from collections.abc import Callable
@@ -76,16 +77,24 @@ class Manners:
     declines_after_end: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Threads:
+    """What runs beside the mailbox."""
+
+    uploading: Executor
+    reading: Executor
+
+
 class Launcher:
     """Makes subtasks for one slot."""
 
     def __init__(
-        self, graph: JobGraph, manners: Manners, files: StateFiles, executor: Executor
+        self, graph: JobGraph, manners: Manners, files: StateFiles, threads: Threads
     ) -> None:
         self._graph = graph
         self._manners = manners
         self._files = files
-        self._executor = executor
+        self._threads = threads
 
     @property
     def topology(self) -> Topology:
@@ -103,7 +112,7 @@ class Launcher:
             home.post(Prepared.not_made(hosted, FailureCause.USER_CODE, words))
             return
         hosted = self._hosted(home, run, subtask, operator)
-        self._executor.submit(self._read, hosted, inheritance, deploy.restored, home)
+        self._threads.reading.submit(self._read, hosted, inheritance, deploy.restored, home)
 
     def _place(self, subtask: SubtaskId, run: Run, clock: Callable[[], Millis]) -> Place:
         operator = self.topology.by_id[subtask.operator]
@@ -132,7 +141,7 @@ class Launcher:
             operator=operator,
             pipeline=Pipeline(stage.steps),
             routers=routers,
-            uploads=Uploads(subtask, run, self._files, self._executor),
+            uploads=Uploads(subtask, run, self._files, self._threads.uploading),
             time=EventTime(self.topology.inputs[subtask]),
         )
 

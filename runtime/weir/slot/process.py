@@ -1,8 +1,9 @@
 """The slot as a process: registers with the driver, hosts subtasks, and goes when it is told to.
 
 The mailbox has the main thread. A second thread listens to the driver, a third says every second
-that the process lives, whatever the mailbox is busy with, and a few upload snapshots. When the link
-to the driver ends, so does the process: whatever it was doing, somebody else will do (spec R1).
+that the process lives, whatever the mailbox is busy with, and a few upload snapshots. Others read
+what is to be restored: when storage hung, a dead attempt's uploads may still wait for it. When the
+link to the driver ends, so does the process: what it was doing, somebody else will do (spec R1).
 """
 
 import logging
@@ -19,7 +20,7 @@ from weir.core.ids import SlotId
 from weir.dataflow.physical import JobGraph
 from weir.exchange import Exchange
 from weir.slot.keeping import Keeping, StateFiles
-from weir.slot.launching import Launcher, Manners
+from weir.slot.launching import Launcher, Manners, Threads
 from weir.slot.mailbox import Mailbox
 from weir.wire.control import Die, Failed, Leave, Pulse, Registered, Said
 from weir.wire.links import Address, Purpose, Tls, dial
@@ -28,6 +29,7 @@ from weir.wire.messages import MessageLink
 log = logging.getLogger("weir.slot")
 
 UPLOAD_THREADS = 2
+READ_THREADS = 2
 PULSE_SECONDS = 1.0
 SWITCH_SECONDS = 0.0005
 """How long a thread may keep the others from running: an upload that encodes rows in Python would
@@ -59,14 +61,16 @@ def host_subtasks(setting: SlotSetting, executor: str, task_attempt: int) -> Non
     files = StateFiles(setting.keeping)
     here = (*exchange.address, os.getpid(), files.disk(), files.held())
     link.send(Registered(name, executor, task_attempt, *here))
-    pool = ThreadPoolExecutor(UPLOAD_THREADS, thread_name_prefix="weir-upload")
-    launcher = Launcher(setting.graph, setting.manners, files, pool)
+    uploading = ThreadPoolExecutor(UPLOAD_THREADS, thread_name_prefix="weir-upload")
+    reading = ThreadPoolExecutor(READ_THREADS, thread_name_prefix="weir-restore")
+    launcher = Launcher(setting.graph, setting.manners, files, Threads(uploading, reading))
     mailbox = Mailbox(launcher, exchange, lambda said: link.send(_wrapped(said)))
     threading.Thread(target=_listen, args=(link, mailbox), daemon=True, name="weir-control").start()
     threading.Thread(target=_pulse, args=(link, mailbox), daemon=True, name="weir-pulse").start()
     mailbox.run()
     exchange.close()
-    pool.shutdown(wait=True)
+    reading.shutdown(wait=True)
+    uploading.shutdown(wait=True)
     link.close()
 
 

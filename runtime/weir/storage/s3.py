@@ -9,6 +9,9 @@ may have succeeded. One retry cannot be turned off: when a connection breaks, th
 sends a put once more by itself. So a server that refuses our connection proves nothing, and only
 its own word that the request was wrong makes a failed write a certain one.
 
+A server that is busy is asked for some ten seconds, for what it keeps from doing may cost a job its
+attempt. A server that says no, or nothing for long, is not asked more often than a few times.
+
 Every write has a deadline. None asks the server's leave to send its body (``Expect:
 100-continue``): a client that waits for that does not notice that the answer is overdue.
 
@@ -16,9 +19,10 @@ A store opens its connections when it is first used. It must be made after a for
 """
 
 import asyncio
+import random
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TypeVar, cast
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar, cast
 
 import s3fs
 from botocore import exceptions as boto  # type: ignore[import-untyped]
@@ -30,8 +34,12 @@ from weir.storage.contract import RETRY_AFTER_S, Data, InDoubt, NotFound, NotSto
 
 SCHEMES = ("s3://", "s3a://")
 
-PAUSES_S = (0.1, 0.4)
-"""Between the tries of one call."""
+PAUSES_S = (0.1, 0.4, 0.8, 1.6, 3.0, 4.0)
+"""Between the tries of one call, give or take a half, lest those who were refused come together."""
+
+FEW = 2
+LONG_S = 10.0
+"""A refusal is followed by a few of them only, and so are tries that took long."""
 
 PATIENCE_S = 30.0
 SLOWEST_BYTES_S = 1 << 20
@@ -42,7 +50,12 @@ TIMEOUTS = {"connect_timeout": 5, "read_timeout": 20}
 T = TypeVar("T")
 
 _NO_KEYS = (boto.NoCredentialsError, boto.PartialCredentialsError)
+_PASSING = ("ExpiredToken", "RequestTimeTooSkewed")
+"""Refusals that end when keys are renewed or a clock is set."""
+_WITHOUT_A_WORD = "403"
+"""What a refusal is called that has no body, as the answer to a HEAD."""
 _PRECONDITION_FAILED = 412
+_TOO_MANY_REQUESTS = 429
 _SERVER_ERRORS = 500
 
 
@@ -117,7 +130,7 @@ class S3Store:
             return self.read(url) == data
         except NotFound:
             return False  # it was another's, and is gone again
-        except Unavailable as problem:
+        except (Unavailable, JobRejected) as problem:  # whose it is, nobody knows
             raise InDoubt(str(problem)) from problem
 
     def _delete(self, url: str) -> None:
@@ -133,20 +146,18 @@ class S3Store:
 
     def _look(self, url: str, ask: Callable[[], Awaitable[T]]) -> T:
         """Ask until it is answered. The libraries below give up a read that makes no progress."""
-        unanswered: list[Unavailable] = []
-        for pause in (0.0, *PAUSES_S):
-            time.sleep(pause)
+        failed: list[Unavailable] = []
+        for _ in _tries(failed):
             try:
                 return self._try(url, ask, None)
             except Unavailable as problem:
-                unanswered.append(problem)
-        raise Unavailable(str(unanswered[-1]), RETRY_AFTER_S) from unanswered[-1]
+                failed.append(problem)
+        raise Unavailable(str(failed[-1]), RETRY_AFTER_S) from failed[-1]
 
     def _change(self, url: str, size: int, act: Callable[[], Awaitable[object]]) -> None:
         """Act until it is answered. Once a try is in doubt, no later refusal settles it."""
         failed: list[Unavailable] = []
-        for pause in (0.0, *PAUSES_S):
-            time.sleep(pause)
+        for _ in _tries(failed):
             try:
                 self._try(url, act, PATIENCE_S + size / SLOWEST_BYTES_S)
             except Unavailable as problem:
@@ -163,12 +174,35 @@ class S3Store:
         async def bounded() -> T:
             client = await self._files.set_session()
             client.meta.events.unregister("before-call.s3", add_expect_header)
-            return await asyncio.wait_for(act(), patience)
+            try:
+                return await asyncio.wait_for(act(), patience)
+            except PermissionError as refusal:
+                if _code(refusal) != _WITHOUT_A_WORD:
+                    raise
+                await self._hear_why(url)
+                return await asyncio.wait_for(act(), patience)
 
         try:
             return cast("T", sync(self._files.loop, bounded))
         except Exception as problem:  # s3fs lets through whatever went wrong below it
             raise _explained(url, problem) from problem
+
+    async def _hear_why(self, url: str) -> None:
+        """Ask for something whose refusal gives a reason, and fail with it if there is one."""
+        reply = await self._call("get_object", url, Range="bytes=0-0")
+        cast("Any", reply["Body"]).close()
+
+
+def _tries(failed: Sequence[Unavailable]) -> Iterator[None]:
+    """The first try, and one after each pause, as long as the failures are worth another."""
+    began = time.monotonic()
+    yield
+    for number, pause in enumerate(PAUSES_S):
+        took_long = time.monotonic() - began >= LONG_S
+        if number >= FEW and (took_long or isinstance(failed[-1], NotStored)):
+            return
+        time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311  # no secret
+        yield
 
 
 def _name(url: str) -> str:
@@ -181,6 +215,11 @@ def _explained(url: str, problem: Exception) -> WeirError:
     """What it means; what the server said is quoted, what we sent never is."""
     bucket = _name(url).partition("/")[0]
     said = " ".join(str(problem).split())
+    if _code(problem) in _PASSING:
+        return NotStored(
+            f"{url}: the storage does not let us in for now: {said}; renew the keys if they have "
+            "expired, or set this machine's clock"
+        )
     if isinstance(problem, (PermissionError, *_NO_KEYS)):
         return JobRejected(
             f"{url}: the storage does not let us in: {said}; check the keys in AWS_ACCESS_KEY_ID "
@@ -203,7 +242,7 @@ def _undone(url: str, problem: Exception, said: str) -> WeirError:
     status = _status(problem)
     if status == _PRECONDITION_FAILED:
         return _Exists(url)
-    if 0 < status < _SERVER_ERRORS:
+    if 0 < status < _SERVER_ERRORS and status != _TOO_MANY_REQUESTS:
         return NotStored(f"{url}: the storage did not take the request: {said}")
     return InDoubt(f"{url}: the storage did not answer: {said or 'it took too long'}")
 

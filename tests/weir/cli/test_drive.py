@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from driven_scripts import ENDS_AS
+from moody_s3 import moody_s3
 from waiting import until
 from weir.api.report import JobPhase, JobReport
 
@@ -127,17 +128,26 @@ def test_a_script_is_fetched_from_wherever_it_lies(driver, tmp_path):
     assert (status, output) == (0, "job.py\n")
 
 
-def test_storage_that_does_not_answer_is_asked_again_by_another_attempt(driver, log):
-    """K7: time may heal it."""
-    nobody = {
-        "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
-        "AWS_ACCESS_KEY_ID": "k",
-        "AWS_SECRET_ACCESS_KEY": "s",
-    }
-    status, _, errors = ended(driver("", main="s3://bucket/job.py", **nobody))
+def test_a_script_is_waited_for_while_its_storage_is_away(driver):
+    """K7 R1: time may heal it, and another attempt would only ask the same."""
+    with moody_s3() as bucket:
+        bucket.objects["job.py"] = STARTS.encode()
+        bucket.refuse(503, "SlowDown", times=3)
+        status, _, errors = ended(driver("", main=bucket.url("job.py"), **bucket.environment()))
 
+    assert status == 0, errors
+
+
+def test_a_driver_that_waits_for_its_script_goes_when_it_is_told_to(driver, log):
+    """C12 K7: and says in its log what it waited for."""
+    nowhere = "http://127.0.0.1:9/job.py"
+    process = driver("", main=nowhere)
+    said = next(line for line in process.stderr if "asked again" in line)
+    process.send_signal(signal.SIGTERM)
+    status, _, _ = ended(process)
+
+    assert nowhere in said
     assert (status, report(log).phase, report(log).is_rejected) == (1, JobPhase.CREATED, False)
-    assert "s3://bucket/job.py" in errors
 
 
 def test_what_the_driver_was_told_is_refused_if_it_means_nothing(driver, log):

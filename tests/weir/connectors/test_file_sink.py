@@ -2,13 +2,16 @@
 
 import gc
 import pickle
+import time
 from contextlib import suppress
 from dataclasses import replace
+from threading import Barrier, Lock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from weir.connectors import file_sink
 from weir.connectors import staging as stagings
 from weir.connectors.commit_records import CommitRecords
 from weir.connectors.encodings import Encoding
@@ -34,12 +37,13 @@ class Crash(Exception):
 
 
 class CrashingStore:
-    """A store whose process dies before its n-th change, or right after it."""
+    """A store whose process dies before its n-th change, or right after it; then nobody acts."""
 
     def __init__(self, store, changes, *, after):
         self._store = store
         self._left = changes
         self._after = after
+        self._lock = Lock()
 
     def __getattr__(self, name):
         operation = getattr(self._store, name)
@@ -47,15 +51,79 @@ class CrashingStore:
 
     def _counted(self, operation):
         def change(*arguments):
-            self._left -= 1
-            if self._left == 0 and not self._after:
-                raise Crash
-            result = operation(*arguments)
-            if self._left == 0:
-                raise Crash
-            return result
+            with self._lock:
+                self._left -= 1
+                if self._left < 0 or (self._left == 0 and not self._after):
+                    raise Crash
+                result = operation(*arguments)
+                if self._left == 0:
+                    raise Crash
+                return result
 
         return change
+
+
+class FlakyStore:
+    """A store whose first write fails."""
+
+    def __init__(self, store):
+        self._store = store
+        self._fails = True
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    def write(self, *arguments):
+        fails, self._fails = self._fails, False
+        if fails:
+            raise Crash
+        self._store.write(*arguments)
+
+
+class MeetingStore:
+    """A store that answers no read of a staged file before so many have been asked for."""
+
+    def __init__(self, store, readers):
+        self._store = store
+        self._meeting = Barrier(readers, timeout=30)
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    def read_start(self, url, size):
+        self._meeting.wait()
+        return self._store.read_start(url, size)
+
+
+class WatchedStore:
+    """A store that counts what it is asked, and how many whole files are read at one time."""
+
+    def __init__(self, store):
+        self._store = store
+        self._lock = Lock()
+        self._reading = 0
+        self.asked = []
+        self.most_reading = 0
+
+    def __getattr__(self, name):
+        operation = getattr(self._store, name)
+
+        def ask(*arguments):
+            self.asked.append(name)
+            return operation(*arguments)
+
+        return ask
+
+    def read(self, url):
+        with self._lock:
+            self._reading += 1
+            self.most_reading = max(self.most_reading, self._reading)
+        try:
+            time.sleep(0.005)
+            return self._store.read(url)
+        finally:
+            with self._lock:
+                self._reading -= 1
 
 
 def a_place(index=0, epoch=1, attempt=1):
@@ -71,8 +139,15 @@ def staged(sink, batch, place=None):
     return durable(sink.open(place or a_place()), batch)
 
 
-def staged_in(staging, place):
-    return durable(StagingWriter(staging, place, "token"), rows(0, 10))
+def staged_in(staging, index):
+    batch = rows(10 * index, 10 * index + 10)
+    return durable(StagingWriter(staging, a_place(index=index), "token"), batch)
+
+
+def in_memory(sink, count):
+    """Files that wait for their commit where nothing can be renamed."""
+    staging = Staging(MemoryStore(), "memory://out", sink.encoding)
+    return staging, tuple(staged_in(staging, index) for index in range(count))
 
 
 def durable(writer, batch):
@@ -153,7 +228,7 @@ def test_a_commit_that_died_on_the_way_is_finished_by_the_next(sink, tmp_path, m
     """R1, R5: the driver may die behind any file that it moved."""
     names = two_staged(sink)
     for name in names[:moved]:
-        publish(sink.staging(), name)
+        publish(sink.staging(), name, Lock())
     assert ids(sink.url) == []
 
     sink.committer().commit(1, names)
@@ -167,8 +242,7 @@ def test_a_commit_that_died_on_the_way_is_finished_by_the_next(sink, tmp_path, m
 @pytest.mark.parametrize("changes", range(1, 7))
 def test_where_nothing_can_be_renamed_the_copies_end_in_the_same_objects(sink, changes, after):
     """R1, R5: the driver may die before or behind any change that it makes."""
-    staging = Staging(MemoryStore(), "memory://out", sink.encoding)
-    names = tuple(staged_in(staging, a_place(index=index)) for index in range(2))
+    staging, names = in_memory(sink, 2)
     store = CrashingStore(staging.store, changes, after=after)
     with suppress(Crash):
         FileCommitter(replace(staging, store=store), CommitRecords(store, "memory://out")).commit(
@@ -183,6 +257,60 @@ def test_where_nothing_can_be_renamed_the_copies_end_in_the_same_objects(sink, c
         *sorted(f"memory://out/part-{name}.{sink.encoding}" for name in names),
     )
     assert [record.names for record in records.all()] == [names]
+
+
+def commit_through(staging, store, names):
+    committer = FileCommitter(replace(staging, store=store), CommitRecords(store, "memory://out"))
+    committer.commit(1, names)
+    (record,) = CommitRecords(staging.store, "memory://out").all()
+    return record
+
+
+def test_the_files_of_a_commit_are_moved_side_by_side(sink):
+    """R5: a commit of many files takes no longer than one of few, and keeps their order."""
+    staging, names = in_memory(sink, file_sink.SIDE_BY_SIDE)
+
+    record = commit_through(staging, MeetingStore(staging.store, len(names)), names)
+
+    assert record.names == names
+    assert record.files == tuple(f"part-{name}.{sink.encoding}" for name in names)
+
+
+def test_a_commit_asks_for_no_more_than_it_needs(sink):
+    """R5: each file is read, written and deleted, between a look at the record and its making."""
+    staging, names = in_memory(sink, 3)
+    store = WatchedStore(staging.store)
+
+    commit_through(staging, store, names)
+
+    assert sorted(store.asked[1:-1]) == sorted(["read_start", "write", "delete"] * 3)
+    assert (store.asked[0], store.asked[-1]) == ("exists", "create_exclusive")
+
+
+def test_large_files_are_copied_one_after_the_other(sink, monkeypatch):
+    """R7: copies pass through the driver's memory."""
+    monkeypatch.setattr(file_sink, "LARGE_BYTES", 16)
+    staging, names = in_memory(sink, 5)
+    contents = {name: staging.store.read(staging.url(name)) for name in names}
+    store = WatchedStore(staging.store)
+
+    record = commit_through(staging, store, names)
+
+    assert store.most_reading == 1
+    for name, file in zip(names, record.files, strict=True):
+        assert staging.store.read(f"memory://out/{file}") == contents[name]
+
+
+def test_a_commit_of_which_one_file_is_missing_is_no_commit(sink):
+    """C18 R5: the others may be moved, but nothing says that they count."""
+    staging, names = in_memory(sink, 3)
+    staging.discard(names[1:2])
+    records = CommitRecords(staging.store, "memory://out")
+
+    with pytest.raises(JobRejected, match="is to be committed and is not there"):
+        FileCommitter(staging, records).commit(1, names)
+
+    assert records.all() == []
 
 
 def test_a_savepoint_may_commit_under_another_number_what_is_committed_already(sink):
@@ -270,7 +398,7 @@ def test_the_leftovers_of_another_sink_stay(sink):
 def test_an_upload_that_failed_can_be_tried_again(sink):
     """C9, C18: a declined checkpoint does not abort the transaction; the next one takes it."""
     staging = sink.staging()
-    flaky = replace(staging, store=CrashingStore(staging.store, 1, after=False))
+    flaky = replace(staging, store=FlakyStore(staging.store))
     writer = StagingWriter(flaky, a_place(), sink.token)
     writer.write(rows(0, 10))
     sealed = writer.seal()

@@ -18,7 +18,7 @@ from weir.driver.starting import (
     inherited_max_parallelism,
     is_new,
 )
-from weir.errors import JobRejected
+from weir.errors import JobRejected, Unavailable
 from weir.storage import manifests
 from weir.storage.contract import InDoubt, NotStored
 from weir.storage.log import JobLog
@@ -209,6 +209,62 @@ def test_state_that_nobody_would_own_is_refused(job):
     without = Topology(tuple(o for o in a_topology().operators if o.id != SUM), ())
     with pytest.raises(JobRejected, match="state of operator 'sum'"):
         job.start(Wish("d", path=f"{manifest.location}/_metadata"), topology=without)
+
+
+# Before the graph is known
+
+
+FIRST_LOOKS = {
+    "what is inherited": lambda job: inherited_max_parallelism(
+        job.store, DIRECTORY, WISH, job.pause
+    ),
+    "whether it is new": lambda job: is_new(job.store, DIRECTORY, WISH, job.pause),
+}
+
+
+@pytest.mark.parametrize("look", FIRST_LOOKS.values(), ids=FIRST_LOOKS)
+def test_a_job_that_starts_while_storage_is_away_waits_for_it(job, look):
+    """R1, K7: a driver that ended would be one more failed start of a version that is good."""
+    job.reigned()
+    job.completed(1, 4)
+    there = look(job)
+    for _ in range(5):
+        job.store.fail("read", Unavailable("no answer", 1.0))
+
+    assert look(job) == there
+    assert len(job.pauses) == 5
+
+
+def test_a_manifest_that_storage_does_not_give_is_asked_for_again(job):
+    """S11, R1: the log was read, and then storage went away."""
+    manifest = job.completed(0, 4)
+    job.reigned()
+    wish = Wish("d", f"{manifest.location}/_metadata")
+    read = job.store.read
+
+    def mute(url):
+        if url.endswith("_metadata"):
+            job.store.read = read
+            raise Unavailable("no answer", 1.0)
+        return read(url)
+
+    job.store.read = mute
+
+    assert inherited_max_parallelism(job.store, DIRECTORY, wish, job.pause)["sum"] == 128
+    assert len(job.pauses) == 1
+
+
+@pytest.mark.parametrize("look", FIRST_LOOKS.values(), ids=FIRST_LOOKS)
+def test_a_log_that_moves_under_the_first_look_is_read_again(job, look):
+    """C17: nobody takes a truncated log for the log of a new job."""
+    job.reigned()
+    job.completed(1, 4)
+    there = look(job)
+    job.store.write(f"{DIRECTORY}/log/floor", b'{"floor": 5}')
+    job.while_pausing.append(lambda: job.store.delete([f"{DIRECTORY}/log/floor"]))
+
+    assert look(job) == there
+    assert len(job.pauses) == 1
 
 
 # Max parallelism

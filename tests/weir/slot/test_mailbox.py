@@ -165,25 +165,40 @@ def test_what_arrives_while_its_receiver_reads_its_state_is_kept_for_it(source, 
     """R1."""
     source.feed(1, 2, 3)
     with slots_in_hand(a_chain(source, sink), APART) as job:
-        job.slots[1].hand.is_held = True
+        job.slots[1].reader.is_held = True
         job.host()
         job.assign(READ_0, ONE)
         job.until(lambda: source.readers and source.readers[0].at == 3)
         job.settle()
-        job.slots[1].hand.release()
+        job.slots[1].reader.release()
         job.until(lambda: len(sink.written) == 3)
     assert sink.written == [1, 2, 3]
+
+
+def test_a_new_attempt_reads_its_state_while_the_one_before_still_uploads(source, sink):
+    """R1 R3: after storage hung, nobody restores behind what a dead attempt wants of it."""
+    with slots_in_hand(a_chain(source, sink)) as job:
+        begin(job)
+        job.assign(READ_0, ONE)
+        job.slots[0].hand.is_held = True
+        job.tell(READ_0, a_barrier(1))
+        job.settle()
+        job.reset(READ_0, WORK_0, WRITE_0)
+        job.host(SECOND)
+        again = [SubtaskRunning(SECOND, subtask) for subtask in (READ_0, WORK_0, WRITE_0)]
+        job.until(lambda: all(running in job.said for running in again))
+        assert job.acks(1) == {}
 
 
 def test_a_subtask_that_is_reset_before_it_began_is_closed(source, sink):
     """R5: a writer that nobody closes would hold its files for ever."""
     with slots_in_hand(a_chain(source, sink)) as job:
-        job.slots[0].hand.is_held = True
+        job.slots[0].reader.is_held = True
         job.host()
         job.step()
         job.reset(WRITE_0)
         job.step()
-        job.slots[0].hand.release()
+        job.slots[0].reader.release()
         job.settle()
         assert SubtaskRunning(FIRST, WRITE_0) not in job.said
     assert [writer.closed for writer in sink.writers] == [True]

@@ -10,6 +10,7 @@ from textwrap import dedent
 
 import pytest
 
+from moody_s3 import moody_s3
 from weir.errors import JobRejected, Unavailable
 from weir.storage import s3
 from weir.storage.objects import InDoubt, NotFound, NotStored, store_for
@@ -24,6 +25,14 @@ def hasty(monkeypatch):
 def impatient(hasty, monkeypatch):  # noqa: ARG001  # it pauses no longer either
     monkeypatch.setattr(s3, "PATIENCE_S", 0.2)
     monkeypatch.setattr(s3, "TIMEOUTS", {"connect_timeout": 1, "read_timeout": 1})
+
+
+@pytest.fixture
+def moody(monkeypatch):
+    """A server with moods, and a store that does not sleep between its tries."""
+    monkeypatch.setattr(s3, "PAUSES_S", (0.0,) * len(s3.PAUSES_S))
+    with moody_s3() as server:
+        yield server
 
 
 def store_at(server, **changes):
@@ -206,3 +215,117 @@ def test_a_bucket_name_that_cannot_be_is_refused(s3_store):
 def test_an_object_that_is_gone_is_not_found(in_s3):
     with pytest.raises(NotFound):
         in_s3.store.read(in_s3.url("gone"))
+
+
+# Moods
+
+
+EVERY_CALL = {
+    "write": lambda store, url: store.write(url, b"x"),
+    "create": lambda store, url: store.create_exclusive(url, b"x"),
+    "read": lambda store, url: store.read(url),
+    "look": lambda store, url: store.exists(url),
+    "delete": lambda store, url: store.delete([url]),
+}
+every_call = pytest.mark.parametrize("call", EVERY_CALL.values(), ids=EVERY_CALL)
+
+
+@every_call
+def test_a_server_that_is_busy_is_asked_until_it_has_time(moody, call):
+    """C18, R1: being told to slow down costs no attempt."""
+    moody.objects["a"] = b"x"
+    moody.refuse(503, "SlowDown", times=len(s3.PAUSES_S))
+
+    call(store_at(moody), moody.url("a"))
+
+    assert not moody.moods
+
+
+@pytest.mark.parametrize("busy", [(500, "InternalError"), (429, "TooManyRequests")])
+def test_a_server_may_say_in_other_words_that_it_is_busy(moody, busy):
+    """C18: not every S3 is Amazon's."""
+    moody.refuse(*busy, times=len(s3.PAUSES_S))
+
+    store_at(moody).write(moody.url("a"), b"x")
+
+    assert moody.objects == {"a": b"x"}
+
+
+@every_call
+def test_a_server_that_stays_busy_is_given_up_in_the_end(moody, call):
+    """C18: reported, never assumed; whoever asked decides what comes next."""
+    moody.refuse(503, "SlowDown", times=100)
+
+    with pytest.raises(Unavailable, match="did not answer"):
+        call(store_at(moody), moody.url("a"))
+    assert len(moody.asked) == len(s3.PAUSES_S) + 1
+
+
+def test_pauses_grow_and_end_within_seconds():
+    """C18, R8: throttling lasts longer than a moment, and an attempt may not hang on one call."""
+    assert sorted(s3.PAUSES_S) == list(s3.PAUSES_S)
+    assert 9 < sum(s3.PAUSES_S) < 11
+
+
+def test_a_server_that_is_slow_to_fail_is_not_asked_as_often(moody, monkeypatch):
+    """C18: a request that hangs must not become minutes."""
+    monkeypatch.setattr(s3, "LONG_S", 0.0)
+    moody.refuse(503, "SlowDown", times=100)
+
+    with pytest.raises(InDoubt):
+        store_at(moody).write(moody.url("a"), b"x")
+    assert len(moody.asked) == 3
+
+
+def test_a_server_that_says_no_is_not_asked_as_often(moody):
+    """C18: to ask for longer would be of no use."""
+    moody.refuse(400, "InvalidRequest", times=100)
+
+    with pytest.raises(NotStored, match="did not take the request"):
+        store_at(moody).write(moody.url("a"), b"x")
+    assert len(moody.asked) == 3
+
+
+@every_call
+@pytest.mark.parametrize("passing", [(400, "ExpiredToken"), (403, "RequestTimeTooSkewed")])
+def test_keys_that_expired_and_clocks_that_drift_are_no_end_of_the_job(moody, call, passing):
+    """C18, U3: keys are rotated and clocks are set; until then nothing is stored."""
+    moody.refuse(*passing, times=100)
+
+    with pytest.raises(Unavailable) as caught:
+        call(store_at(moody), moody.url("a"))
+    assert not isinstance(caught.value, InDoubt)
+
+
+@pytest.mark.parametrize("call", ["write", "look"])
+def test_a_passing_refusal_is_told_with_its_remedy(moody, call):
+    """U3: also where the answer to a question has no room for a reason."""
+    moody.refuse(403, "RequestTimeTooSkewed", times=100)
+
+    with pytest.raises(Unavailable, match=r"TooSkewed, it says; renew the keys .* clock"):
+        EVERY_CALL[call](store_at(moody), moody.url("a"))
+
+
+def test_a_refusal_that_has_passed_when_its_reason_is_asked_for_is_none(moody):
+    """C18: time healed it."""
+    moody.objects["a"] = b"x"
+    moody.refuse(403, "RequestTimeTooSkewed")
+
+    assert store_at(moody).exists(moody.url("a"))
+
+
+def test_a_refusal_that_does_not_pass_is_the_users(moody):
+    """C18, U3: however it was asked for."""
+    moody.refuse(403, "AccessDenied", times=2)
+
+    with pytest.raises(JobRejected, match="does not let us in: AccessDenied, it says; check"):
+        store_at(moody).exists(moody.url("a"))
+
+
+def test_a_place_that_is_taken_and_may_not_be_read_is_anybodys(moody):
+    """C17, C18: it may hold what an earlier try of ours put there."""
+    moody.refuse(412, "PreconditionFailed")
+    moody.refuse(403, "AccessDenied", times=2)
+
+    with pytest.raises(InDoubt):
+        store_at(moody).create_exclusive(moody.url("log/0"), b"x")

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from operated_job import KEY, NAMESPACE, NODE, OperatedJob
+from weir_operator.cluster.answers import METADATA_ONLY
 from weir_operator.cluster.looking import Depth, Wanted
 from weir_operator.cluster.places import CLAIMS, NODES, PODS, SECRETS, VOLUMES, Key
 from weir_operator.plan.local_recovery import (
@@ -16,7 +17,7 @@ from weir_operator.plan.local_recovery import (
     ClaimPending,
     HostPath,
 )
-from weir_operator.plan.observing import LostPod, PodTrouble
+from weir_operator.plan.observing import LostPod, Missing, PodTrouble
 from weir_operator.resource.judging import judge_job
 
 CLAIMED = {"name": "disk", "persistentVolumeClaim": {"claimName": "mine"}}
@@ -115,6 +116,43 @@ def test_a_claim_is_followed_to_its_volume(claim, volume, binding):
     found = seen(job, with_local_recovery(CLAIMED)).local_volume
 
     assert found == Claim("disk", "mine", binding)
+
+
+def asked_for(job, name):
+    return [call for call in job.api.calls if call.path.endswith(f"/{name}")]
+
+
+def test_a_secret_that_a_starting_driver_lacks_is_seen_without_what_is_in_others():
+    """K7 X4: only whether they exist is asked, once if they do, and never a list."""
+    job = OperatedJob(tlsSecret="our-tls", storageSecrets=["s3"])
+    job.api.put(SECRETS.of(Key(NAMESPACE, "s3")), {"metadata": {"name": "s3"}})
+    job.look()
+
+    assert seen(job).drivers[0].missing == (Missing("Secret", "our-tls"),)
+    assert {call.accept for call in asked_for(job, "our-tls")} == {METADATA_ONLY}
+    assert [call.accept for call in asked_for(job, "s3")] == [METADATA_ONLY]
+
+    job.api.put(SECRETS.of(Key(NAMESPACE, "our-tls")), {"metadata": {"name": "our-tls"}})
+
+    assert seen(job).drivers[0].missing == ()
+
+
+def test_what_the_operator_may_not_ask_for_is_not_said_to_be_missing():
+    """K9."""
+    job = OperatedJob(tlsSecret="our-tls")
+    job.look()
+    job.api.forbidden.add(("get", "secrets"))
+
+    assert seen(job).drivers[0].missing == ()
+
+
+def test_a_driver_that_runs_lacks_nothing():
+    """K9: nobody asks any more."""
+    job = OperatedJob(tlsSecret="our-tls").is_running()
+    job.api.calls.clear()
+
+    assert seen(job).drivers[0].missing == ()
+    assert asked_for(job, "our-tls") == []
 
 
 def test_with_tls_a_driver_is_judged_by_the_jobs_own_authority():

@@ -20,12 +20,12 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PATIENCE = timedelta(seconds=40)
 
 
-def a_pod(status=None, role="driver", **metadata):
+def a_pod(status=None, role="driver", spec=None, **metadata):
     labels = {"weir.dev/job": "orders", "weir.dev/role": role, "weir.dev/attempt": "3"}
     owner = {"uid": "uid-1", "name": "orders", "controller": True}
     known = {"name": "p", "namespace": "shop", "uid": "u", "resourceVersion": "1"}
     more = {"labels": labels, "ownerReferences": [owner]} | metadata
-    return see_pod({"metadata": known | more, "spec": {}, "status": status or {}})
+    return see_pod({"metadata": known | more, "spec": spec or {}, "status": status or {}})
 
 
 def container(name="driver", **state):
@@ -42,10 +42,19 @@ def container(name="driver", **state):
         (
             {
                 "conditions": [
-                    {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+                    {
+                        "type": "PodScheduled",
+                        "status": "False",
+                        "reason": "Unschedulable",
+                        "message": "0/3 nodes are available",
+                    }
                 ]
             },
-            Waiting("Unschedulable"),
+            Waiting("Unschedulable", "0/3 nodes are available"),
+        ),
+        (
+            container(waiting={"reason": "CreateContainerConfigError", "message": "no Secret s3"}),
+            Waiting("CreateContainerConfigError", "no Secret s3"),
         ),
         (
             container(terminated={"exitCode": 137, "reason": "OOMKilled"}),
@@ -71,6 +80,40 @@ def test_a_pod_knows_its_owner_not_only_its_labels():
     assert a_pod().owner_uid == "uid-1"
     assert a_pod(ownerReferences=[{"uid": "x", "controller": False}]).owner_uid == ""
     assert a_pod(labels={"app": "other"}) is None
+
+
+NEEDY = {
+    "volumes": [
+        {"name": "tls", "secret": {"secretName": "our-tls"}},
+        {"name": "maybe", "secret": {"secretName": "not-needed", "optional": True}},
+        {"name": "program", "configMap": {"name": "program"}},
+        {"name": "scratch", "emptyDir": {}},
+    ],
+    "initContainers": [{"name": "first", "envFrom": [{"configMapRef": {"name": "first"}}]}],
+    "containers": [
+        {
+            "name": "driver",
+            "env": [
+                {"name": "A", "value": "plain"},
+                {"name": "B", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "b"}}},
+                {"name": "C", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+            ],
+            "envFrom": [{"secretRef": {"name": "s3"}}],
+        }
+    ],
+}
+
+
+def test_a_driver_says_what_it_cannot_start_without():
+    """K7: Secrets and ConfigMaps, mounted or read; nobody asks for those of executors."""
+    assert a_pod(spec=NEEDY).needs == {
+        ("Secret", "our-tls"),
+        ("Secret", "keys"),
+        ("Secret", "s3"),
+        ("ConfigMap", "program"),
+        ("ConfigMap", "first"),
+    }
+    assert a_pod(spec=NEEDY, role="executor").needs == frozenset()
 
 
 def test_an_executor_in_trouble_says_why():

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from operated_job import BEGINNING, KEY, NAMESPACE, NODE, OperatedJob
+from operated_job import BEGINNING, KEY, NAMESPACE, NODE, SILENCE, OperatedJob
 from weir.api.report import JobPhase, JobReport
 from weir.errors import Unavailable
 from weir_operator.cluster.answers import Answer, ApiRefused
@@ -262,7 +262,7 @@ async def _looked_live(job):
 def test_a_deletion_that_the_api_server_refuses_to_tidy_up_ends_all_the_same():
     """K10: when its time is up, and Kubernetes deletes what belonged to it."""
     job = OperatedJob().is_running()
-    job.driver.answer = lambda _: None
+    job.driver.answer = lambda _: SILENCE
     job.job["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     job.api.put(JOBS.of(KEY), job.job)
     job.api.forbidden.add(("delete", "pods"))
@@ -313,7 +313,7 @@ def test_a_driver_that_fell_silent_is_looked_for_live():
     """K10: a watch may have missed that it is gone."""
     job = OperatedJob().is_running()
     del job.api.objects[PODS.of(Key(NAMESPACE, "orders-driver-1"))]
-    job.driver.answer = lambda _: None
+    job.driver.answer = lambda _: SILENCE
     job.time += LIVE_WHEN_SILENT_EVERY
 
     asyncio.run(job.jobs.look(KEY))
@@ -429,7 +429,7 @@ def test_without_the_right_to_see_nodes_none_is_lost():
 def test_a_deleted_job_goes_when_its_driver_is_gone():
     """K10: the finalizer is ours alone to remove, and goes last."""
     job = OperatedJob().is_running()
-    job.driver.answer = lambda _: None
+    job.driver.answer = lambda _: SILENCE
     job.job["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     job.api.put(JOBS.of(KEY), job.job)
     assert job.job["metadata"]["finalizers"] == [FINALIZER]

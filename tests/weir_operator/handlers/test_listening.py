@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from operated_job import KEY
+from operated_job import KEY, SILENCE
 from weir.api.report import JobPhase
 from weir_operator.driver_client import Line, Told
 from weir_operator.handlers.listening import Listening
-from weir_operator.plan.observing import DriverReport
+from weir_operator.plan.observing import DriverReport, Silence
 
 PATIENCE_S = 20.0
 LINE = Line("10.0.0.7", 8081, 1, "token")
@@ -24,7 +24,7 @@ def said(version, phase=JobPhase.RUNNING):
 class Talker:
     """A driver that answers a question for its report now, and one for its news when told to."""
 
-    now: Told | None = None
+    now: Told | Silence = SILENCE
     asked: int = 0
     questions: asyncio.Queue = field(default_factory=asyncio.Queue)
     """The versions after which it was asked for news."""
@@ -47,7 +47,7 @@ class Talker:
 class Heard:
     """A listener, its driver and its bell."""
 
-    def __init__(self, told=None):
+    def __init__(self, told=SILENCE):
         self.driver = Talker(told)
         self.rung = asyncio.Queue()
         self.listening = Listening(self.driver, self.rung.put_nowait, pause_s=0.001)
@@ -61,7 +61,7 @@ class Heard:
         assert await self.rung.get() == KEY
 
 
-def heard(act, told=None):
+def heard(act, told=SILENCE):
     """Let it act on a listener whose driver says that, and listen no more."""
 
     async def acted():
@@ -116,12 +116,12 @@ def test_silence_rings_and_the_driver_is_asked_again():
 
     async def act(listener):
         await listener.report()
-        await listener.hears(None)
-        listener.driver.now = None
+        await listener.hears(SILENCE)
+        listener.driver.now = SILENCE
 
-        assert await listener.report() is None
+        assert await listener.report() is SILENCE
         await listener.hears(said("2"))
-        assert await listener.report() is not None
+        assert await listener.report() == DriverReport(1, JobPhase.RUNNING)
 
     heard(act, said("1"))
 
@@ -130,7 +130,7 @@ def test_a_driver_that_does_not_answer_is_not_listened_to():
     """K10: a look asks again, and hears when it is there."""
 
     async def act(listener):
-        assert await listener.report() is None
+        assert await listener.report() is SILENCE
         assert listener.driver.questions.empty()
 
     heard(act)

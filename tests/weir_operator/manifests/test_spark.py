@@ -107,6 +107,11 @@ def test_executors_find_this_driver_and_no_other():
     assert told["spark.kubernetes.executor.podNamePrefix"] == "orders-7"
 
 
+def test_spark_leaves_services_alone():
+    """K2 K9: the one of the driver is the operator's, so a driver's account has no right to any."""
+    assert settings()["spark.kubernetes.driver.service.deleteOnTermination"] == "false"
+
+
 def test_nobody_else_can_speak_with_them_or_read_what_they_say():
     """X1: the slots' secret reaches executors by Spark."""
     told = settings()

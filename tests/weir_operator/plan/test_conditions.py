@@ -39,6 +39,35 @@ def silent():
     return cluster
 
 
+def restarts(cluster, times, why, phase=JobPhase.RESTARTING):
+    """The driver lives, and its job was restarted so many times."""
+    driver = cluster.drivers[0]
+    driver.phase, driver.restarts, driver.why = phase, times, why
+    cluster.turn()
+    return cluster
+
+
+def restarting():
+    return restarts(stable(), 1, "the bucket is away")
+
+
+def waiting_for_slots_again():
+    return restarts(stable(), 1, "a slot is lost", JobPhase.WAITING_FOR_SLOTS)
+
+
+def restarting_before_it_ran():
+    return restarts(a_job(2), 1, "the bucket is away")
+
+
+def silent_long_after_a_failure():
+    cluster = stable()
+    cluster.driver_dies()
+    cluster.settle(rounds=20)
+    cluster.drivers[0].is_silent = True
+    cluster.turn()
+    return cluster
+
+
 def recovering():
     cluster = stable()
     cluster.driver_dies()
@@ -107,6 +136,11 @@ def deleting():
     return cluster
 
 
+def messages(cluster):
+    found = {str(one.type): one.message for one in cluster.status.conditions}
+    return {kind: found[kind] for kind in ("Ready", "Degraded")}
+
+
 TABLE = [
     # state, Ready, Progressing, why Degraded, SpecAccepted, Stable
     (refused, "Created", "False", "True", "SpecRefused", "False", "False"),
@@ -114,6 +148,10 @@ TABLE = [
     (running, "Running", "True", "False", None, "True", "False"),
     (stable, "Stable", "True", "False", None, "True", "True"),
     (silent, "Recovering", "Unknown", "True", None, "True", "True"),
+    (restarting, "Recovering", "Unknown", "True", "Restarting", "True", "True"),
+    (waiting_for_slots_again, "Recovering", "Unknown", "True", "Restarting", "True", "True"),
+    (restarting_before_it_ran, "Starting", "False", "True", "Restarting", "True", "False"),
+    (silent_long_after_a_failure, "Recovering", "Unknown", "True", None, "True", "True"),
     (recovering, "Recovering", "False", "True", "OOMKilled", "True", "True"),
     (edited_for_the_worse, "Stable", "True", "False", "SpecRefused", "False", "True"),
     (upgrading, "Upgrading", "True", "True", None, "True", "True"),
@@ -155,6 +193,73 @@ def test_a_condition_keeps_the_time_of_its_last_change():
     after = {one.type: one.last_transition_time for one in cluster.status.conditions}
 
     assert [kind for kind in after if after[kind] != before[kind]] == ["Stable"]
+
+
+@pytest.mark.parametrize("situation", [restarting, restarting_before_it_ran])
+def test_a_restart_is_explained_in_the_drivers_own_words_while_it_lasts(situation):
+    """K7: in Ready and in Degraded; once the job runs, neither says a word."""
+    cluster = situation()
+    words = "orders-driver-1 restarts the job: the bucket is away"
+    assert messages(cluster) == {"Ready": words, "Degraded": words}
+
+    cluster.settle(rounds=4)
+
+    assert messages(cluster) == {"Ready": "", "Degraded": ""}
+
+
+def test_a_driver_that_does_not_say_why_is_degraded_all_the_same():
+    """K7 X3: and it is said that it did not."""
+    cluster = restarts(stable(), 1, "")
+
+    assert messages(cluster)["Degraded"].endswith("it did not say why")
+
+
+def test_an_outage_is_not_explained_by_the_failure_of_a_driver_before():
+    """K7: what healed yesterday is no cause of today's."""
+    cluster = stable()
+    cluster.driver_dies()
+    cluster.settle(rounds=20)
+    assert cluster.status.last_failure.reason == "OOMKilled"
+
+    restarts(cluster, 1, "the bucket is away")
+
+    words = "orders-driver-2 restarts the job: the bucket is away"
+    assert messages(cluster)["Degraded"] == words
+
+
+def test_a_failure_explains_the_recovery_until_the_next_driver_runs():
+    """K7: though that one is on its way already."""
+    cluster = stable()
+    cluster.driver_dies()
+    cluster.settle(rounds=3)
+    assert cluster.status.driver.attempt == 2
+    assert cluster.status.state == "Recovering"
+
+    assert "orders-driver-1 ended with code 137" in messages(cluster)["Degraded"]
+
+
+def test_every_restart_is_told_and_in_a_row_they_are_one_entry_of_the_history():
+    """K7: by Events of the same words, which Kubernetes counts; those between two looks are one."""
+    cluster = stable()
+    before = cluster.status.history
+    for times in (1, 1, 4, 5):
+        restarts(cluster, times, "the bucket is away")
+
+    told = [event for event in cluster.events if event.reason == "JobRestarted"]
+    assert {(event.message, event.is_warning) for event in told} == {
+        ("orders-driver-1 restarts the job: the bucket is away", True)
+    }
+    assert len(told) == 3
+    (*rest, newest) = cluster.status.history
+    assert (tuple(rest), newest.reason) == (before, "JobRestarted")
+    assert cluster.status.restarts == 5
+
+
+def test_a_job_that_fails_for_good_is_not_said_to_be_restarted():
+    """K7: its last words are those of its end."""
+    cluster = restarts(stable(), 3, "division by zero", JobPhase.FAILED)
+
+    assert [event.reason for event in cluster.events if event.is_warning] == ["JobFailed"]
 
 
 def test_the_history_holds_the_newest_things_and_not_more_of_them():

@@ -15,7 +15,6 @@ from weir_operator.plan.actions import (
     RequestStop,
 )
 from weir_operator.plan.keeping import wait_ms
-from weir_operator.plan.local_recovery import HostPath
 from weir_operator.plan.observing import DriverReport, Leaving, LostPod, Part, Terminated
 from weir_operator.resource.progress import Action, RestoreType
 from weir_operator.resource.status import CheckpointedJobStatus, LifecycleState
@@ -303,29 +302,6 @@ def test_the_schedulers_state_and_local_recovery_are_shown():
     assert cluster.status.scheduler_running is True
     assert not cluster.status.local_recovery.enabled
     assert "mount no local volume" in cluster.status.local_recovery.reason
-
-
-def test_a_verdict_on_local_recovery_is_a_condition_where_it_was_asked_for():
-    """K8: true or false, with the reason; otherwise nobody is told."""
-    asked = a_running_job(state={"localRecovery": True})
-    seen = replace(asked.observed(), local_volume=HostPath("copies", "/mnt/disks/0"))
-
-    off = condition(asked.status, "LocalRecovery")
-    on = condition(asked.planned(seen).status, "LocalRecovery")
-
-    assert (off.status, "mount no local volume" in off.message) == ("False", True)
-    assert (on.status, on.reason) == ("True", "VolumeOutlivesItsPod")
-    assert condition(a_running_job().status, "LocalRecovery") is None
-
-
-def test_local_copies_are_kept_only_where_they_were_asked_for():
-    """K8: a disk of the node that happens to be mounted is no wish."""
-    cluster = LittleCluster()
-    seen = replace(cluster.observed(), local_volume=HostPath("copies", "/mnt/disks/0"))
-
-    created = next(a for a in cluster.planned(seen).actions if isinstance(a, CreateDriver))
-
-    assert not created.local_recovery
 
 
 def test_an_autoscaler_finds_the_executors_once_the_job_was_deployed():

@@ -41,6 +41,12 @@ from weir.core.requests import Origin, Request
 RETRY_MS = 200
 """How long a failed try of anything rests before the next."""
 
+DELETE_TRIES = 8
+"""After so many failures a deletion is put off."""
+
+MOST_PUT_OFF = 10_000
+"""Files; what is beyond that is left to the garbage collector, the oldest first."""
+
 WHOLE_JOB_GOES_DOWN = frozenset(
     {
         Reason.CHECKPOINT_COORDINATOR_SUSPEND,
@@ -120,6 +126,32 @@ def clean(state: Coordinator, paths: Iterable[str]) -> Step:
         state, tickets=ticket, cleaning=(*state.cleaning, Cleaning(ticket, doomed, tries=1))
     )
     return state, (DeleteFiles(ticket, doomed),)
+
+
+def put_off(state: Coordinator, cleaning: Cleaning) -> Coordinator:
+    """Nobody waits for this deletion any more, but it is not forgotten (spec C5, S4).
+
+    It may come much later, so it is for files only whose names are never used again (spec C19).
+    Where people chose the place they may choose it again, for a savepoint that is theirs.
+    """
+    ours = (f"{state.directory}/chk-", f"{state.directory}/shared/")
+    paths = tuple(path for path in cleaning.paths if path.startswith(ours))
+    waiting = (*state.put_off, cleaning._replace(paths=paths)) if paths else state.put_off
+    while sum(len(other.paths) for other in waiting) > MOST_PUT_OFF:
+        waiting = waiting[1:]
+    return replace(state, put_off=waiting)
+
+
+def take_up(state: Coordinator) -> Step:
+    """Try the first deletion that was put off once more; if that fails, it comes after the others.
+
+    One at a time: where nothing can be deleted, that costs one request for each checkpoint.
+    """
+    if not state.put_off:
+        return state, ()
+    last_try = state.put_off[0]._replace(tries=DELETE_TRIES)
+    state = replace(state, put_off=state.put_off[1:], cleaning=(*state.cleaning, last_try))
+    return state, (DeleteFiles(last_try.ticket, last_try.paths),)
 
 
 def retry_later(state: Coordinator, action: Action) -> Coordinator:

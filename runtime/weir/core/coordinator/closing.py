@@ -2,14 +2,22 @@
 
 A job may say that it is over only when every commit it owes has happened. Then what will never be
 committed is aborted, the log gets its last entry, and the retained checkpoints stay or go as the
-retention says (spec C12). A driver that dies on this way is followed by one that finds the log
-unclosed and walks the rest of it.
+retention says (spec C12); what cannot be deleted even then is left to the garbage collector. A
+driver that dies on this way is followed by one that finds the log unclosed and goes the rest of it.
 """
 
 from dataclasses import replace
 
 from weir.core import retention
-from weir.core.coordinator.aborting import abort_all, drop_requests, retry_later
+from weir.core.coordinator.aborting import (
+    DELETE_TRIES,
+    abort_all,
+    clean,
+    drop_requests,
+    put_off,
+    retry_later,
+    take_up,
+)
 from weir.core.coordinator.actions import DeleteFiles, EndDriver
 from weir.core.coordinator.completing import discard
 from weir.core.coordinator.events import FilesDeleted, FilesNotDeleted, StatusReported
@@ -19,9 +27,6 @@ from weir.core.coordinator.state import Closed, Closing, Coordinator, Gone, Idle
 from weir.core.ids import AttemptId
 from weir.core.journal import JobClosed
 from weir.core.reasons import Reason
-
-DELETE_TRIES = 8
-"""After so many failures a deletion is left to the garbage collector."""
 
 ALL_ATTEMPTS = AttemptId(2**62)
 """Later than any attempt: at the end of a job no attempt may keep a transaction open."""
@@ -56,21 +61,30 @@ def _owes_commits(state: Coordinator) -> bool:
 
 
 def on_closed(state: Coordinator, entry: JobClosed) -> Step:
-    state = replace(state, life=Closed(entry.status))
+    """Whatever is not deleted yet gets its tries anew, for they are the last."""
+    under_way = tuple(cleaning._replace(tries=1) for cleaning in state.cleaning)
+    left = tuple(path for cleaning in state.put_off for path in cleaning.paths)
+    state = replace(state, life=Closed(entry.status), cleaning=under_way, put_off=())
+    state, cleaning = clean(state, left)
     if entry.retains:
-        return state, ()
+        return state, cleaning
     doomed = state.completed
-    return discard(replace(state, completed=()), doomed)
+    state, discarded = discard(replace(state, completed=()), doomed)
+    return state, cleaning + discarded
 
 
 def on_deleted(state: Coordinator, event: FilesDeleted | FilesNotDeleted) -> Step:
+    """Storage that deletes again may be asked for what it refused before."""
     for cleaning in state.cleaning:
         if cleaning.ticket != event.ticket:
             continue
         others = tuple(c for c in state.cleaning if c is not cleaning)
-        if isinstance(event, FilesDeleted) or cleaning.tries >= DELETE_TRIES:
-            return replace(state, cleaning=others), ()
-        again = cleaning._replace(tries=cleaning.tries + 1)
-        state = replace(state, cleaning=(*others, again))
-        return retry_later(state, DeleteFiles(cleaning.ticket, cleaning.paths)), ()
+        if isinstance(event, FilesDeleted):
+            return take_up(replace(state, cleaning=others))
+        if cleaning.tries < DELETE_TRIES:
+            again = cleaning._replace(tries=cleaning.tries + 1)
+            state = replace(state, cleaning=(*others, again))
+            return retry_later(state, DeleteFiles(cleaning.ticket, cleaning.paths)), ()
+        state = replace(state, cleaning=others)
+        return (state if isinstance(state.life, Closed) else put_off(state, cleaning)), ()
     return state, ()

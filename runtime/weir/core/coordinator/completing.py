@@ -17,6 +17,7 @@ from weir.core.coordinator.aborting import (
     clean,
     manifest_path,
     retry_later,
+    take_up,
     targets,
 )
 from weir.core.coordinator.actions import (
@@ -232,6 +233,7 @@ def complete(state: Coordinator, entry: CheckpointLogged, index: int) -> Step:
     )
     state, cleaning = clean(state, freed)
     state, subsumed = _record(state, pending, index)
+    state, again = take_up(state)
     return state, (
         ReportCompleted(pending.manifest, pending.at - ticket.started_at, state.now - pending.at),
         *(commits(state, before) if kind.commits else ()),
@@ -240,6 +242,7 @@ def complete(state: Coordinator, entry: CheckpointLogged, index: int) -> Step:
         *((ConfirmStop(),) if kind.is_synchronous else ()),
         *cleaning,
         *subsumed,
+        *again,
     )
 
 

@@ -235,6 +235,8 @@ class Coordinator:
     failed_triggers: int = 0
     pause_over_at: Millis = Millis(0)
     cleaning: tuple[Cleaning, ...] = ()
+    put_off: tuple[Cleaning, ...] = ()
+    """Deletions that failed too often to hold anything up, the next to be tried first."""
     farewell: Farewell | None = None
     """The completion that lets subtasks leave, repeated until they have left."""
     resolving: tuple[ResolveTransactions, ...] = ()

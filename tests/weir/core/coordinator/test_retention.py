@@ -17,7 +17,6 @@ from coordinated_job import (
     usual_path,
 )
 from weir.core.coordinator.actions import DeleteFiles, Trigger
-from weir.core.coordinator.events import FilesDeleted, FilesNotDeleted
 from weir.core.coordinator.state import Borrowed
 from weir.core.policy import Policy
 
@@ -179,41 +178,3 @@ def test_checkpoints_of_earlier_drivers_are_subsumed_like_own_ones():
 
     assert kept(story) == [2, 17]
     assert deleted(said) == everything_of(1)
-
-
-# Deletions that fail
-
-
-def test_a_deletion_that_failed_is_tried_again():
-    """C12: no unreferenced file stays."""
-    story = a_running_job(ONE)
-    story.checkpoint()
-    deletion = only(DeleteFiles, story.complete(story.trigger()))
-
-    assert story.hear(FilesNotDeleted(deletion.ticket)) == []
-    assert each(DeleteFiles, story.later(200)) == [deletion]
-
-
-def test_a_deletion_that_keeps_failing_is_left_to_the_garbage_collector():
-    """C5: a broken deletion must not hold checkpoints up for ever."""
-    story = a_running_job(ONE)
-    story.checkpoint()
-    deletion = only(DeleteFiles, story.complete(story.trigger()))
-    for _ in range(8):
-        story.hear(FilesNotDeleted(deletion.ticket))
-        story.later(200)
-
-    assert story.state.cleaning == ()
-    assert each(DeleteFiles, story.later(200)) == []
-
-
-def test_an_answer_about_a_deletion_that_is_over_changes_nothing():
-    """C12: told twice is told once."""
-    story = a_running_job(ONE)
-    story.checkpoint()
-    deletion = only(DeleteFiles, story.complete(story.trigger()))
-    story.hear(FilesDeleted(deletion.ticket))
-    before = story.state
-
-    assert story.hear(FilesDeleted(deletion.ticket), FilesNotDeleted(deletion.ticket)) == []
-    assert story.state == before
