@@ -1,8 +1,8 @@
 """How many jobs one operator can look after, on one core, against a real API server.
 
 Nodes and drivers are pretended, in this process; the operator is a process of its own, pinned to
-one core. First all jobs are made as fast as the API server takes them, then some more at a steady
-pace, and then their drivers complete checkpoints, which their statuses must show.
+one core. First all jobs are made as fast as the API server takes them; when they run, some more are
+made at a steady pace, and then their drivers complete checkpoints, which their statuses must show.
 """
 
 import argparse
@@ -31,6 +31,8 @@ NAMESPACE = "many"
 CORE = "0"
 PATIENCE_S = 900.0
 GLANCE_S = 0.2
+CAUGHT_UP, CAUGHT_UP_S = 0.6, 3.0
+"""An operator that uses less of its core for so long has nothing left to catch up with."""
 MAKERS = 8
 """How many jobs are being made at once, when they are made as fast as possible."""
 
@@ -41,6 +43,8 @@ class Watch:
 
     made: dict[str, float] = field(default_factory=dict)
     pods: dict[str, float] = field(default_factory=dict)
+    running: set[str] = field(default_factory=set)
+    """Jobs whose status says that all subtasks run."""
     completed: dict[tuple[str, int], float] = field(default_factory=dict)
     lags: list[float] = field(default_factory=list)
     """From a completed checkpoint to the status that shows it."""
@@ -55,6 +59,8 @@ class Watch:
         """A status shows one checkpoint, and with it all before."""
         newest = (job.get("status", {}).get("lastCheckpoint") or {}).get("id", 0)
         name = job["metadata"]["name"]
+        if "runningSince" in job.get("status", {}).get("driver", {}):
+            self.running.add(name)
         shown = [key for key in self.completed if key[0] == name and key[1] <= newest]
         for key in shown:
             self.lags.append(time.monotonic() - self.completed.pop(key))
@@ -112,6 +118,18 @@ async def in_a_rush(bench: Bench, names: list[str], interval: str) -> float:
     await bench.until("a pod for every job", lambda: all(n in bench.watch.pods for n in names))
     last = max(bench.watch.pods[name] for name in names)
     return 60 * len(names) / (last - began)
+
+
+async def settled(bench: Bench, names: list[str]) -> float:
+    """Seconds until every status says that its job runs, and the operator has caught up."""
+    began = time.monotonic()
+    await bench.until("all jobs run", lambda: bench.watch.running.issuperset(names))
+    share = 1.0
+    while share > CAUGHT_UP:
+        before = bench.processor_s()
+        await asyncio.sleep(CAUGHT_UP_S)
+        share = (bench.processor_s() - before) / CAUGHT_UP_S
+    return time.monotonic() - began
 
 
 async def steadily(bench: Bench, names: list[str], interval: str, a_minute: int) -> list[float]:
@@ -179,7 +197,9 @@ async def measured(wanted: argparse.Namespace, folder: Path) -> dict[str, object
         before = bench.processor_s()
         a_minute = await in_a_rush(bench, rush, interval)
         deployed = bench.processor_s()
-        told(f"{a_minute:.0f} jobs a minute; making {len(steady)} more, {wanted.a_minute} a minute")
+        told(f"{a_minute:.0f} jobs a minute; waiting until they run")
+        settling = await settled(bench, rush)
+        told(f"they run {settling:.0f} s later; {len(steady)} more, {wanted.a_minute} a minute")
         waits = await steadily(bench, steady, interval, wanted.a_minute)
         told(f"watching {len(rush) + len(steady)} jobs for {wanted.seconds:.0f} s")
         rested = bench.processor_s()
@@ -189,6 +209,7 @@ async def measured(wanted: argparse.Namespace, folder: Path) -> dict[str, object
     return {
         "jobs": len(bench.watch.made),
         "jobs_a_minute": round(a_minute),
+        "settled_s": round(settling, 1),
         "processor_ms_a_job": round(1_000 * (deployed - before) / len(rush)),
         "processor_share": round((watched - rested) / wanted.seconds, 3),
         "pod_p50_s": percentile(waits, 0.5),
