@@ -31,8 +31,8 @@ NAMESPACE = "many"
 CORE = "0"
 PATIENCE_S = 900.0
 GLANCE_S = 0.2
-CAUGHT_UP, CAUGHT_UP_S = 0.6, 3.0
-"""An operator that uses less of its core for so long has nothing left to catch up with."""
+IN_TIME_S, CAUGHT_UP = 1.0, 15
+"""At so many glances in a row no checkpoint waits longer for its status: nothing is left to do."""
 MAKERS = 8
 """How many jobs are being made at once, when they are made as fast as possible."""
 
@@ -64,6 +64,10 @@ class Watch:
         shown = [key for key in self.completed if key[0] == name and key[1] <= newest]
         for key in shown:
             self.lags.append(time.monotonic() - self.completed.pop(key))
+
+    def longest_lag(self) -> float:
+        """For how long the oldest checkpoint waits that no status shows."""
+        return time.monotonic() - min(self.completed.values(), default=time.monotonic())
 
     def waits(self, names: list[str]) -> list[float]:
         return [self.pods[name] - self.made[name] for name in names]
@@ -124,11 +128,10 @@ async def settled(bench: Bench, names: list[str]) -> float:
     """Seconds until every status says that its job runs, and the operator has caught up."""
     began = time.monotonic()
     await bench.until("all jobs run", lambda: bench.watch.running.issuperset(names))
-    share = 1.0
-    while share > CAUGHT_UP:
-        before = bench.processor_s()
-        await asyncio.sleep(CAUGHT_UP_S)
-        share = (bench.processor_s() - before) / CAUGHT_UP_S
+    in_time = 0
+    while in_time < CAUGHT_UP:
+        await asyncio.sleep(GLANCE_S)
+        in_time = 0 if bench.watch.longest_lag() > IN_TIME_S else in_time + 1
     return time.monotonic() - began
 
 

@@ -55,10 +55,12 @@ class PretendRest:
         listener = self._listener(request)
         after, wait = request.query.get("after", ""), float(request.query.get("wait", "0"))
         until = time.monotonic() + wait
-        said = listener.driver.report().stamped()
-        while said.version == after and time.monotonic() < until and not listener.driver.has_ended:
+        driver = listener.driver
+        said, signs = driver.report().stamped(), driver.signs
+        while said.version == after and time.monotonic() < until and not driver.has_ended:
             await asyncio.sleep(GLANCE_S)
-            said = listener.driver.report().stamped()
+            if driver.signs != signs:
+                said, signs = driver.report().stamped(), driver.signs
         return web.json_response(text=said.model_dump_json(by_alias=True))
 
     async def order(self, request: web.Request) -> web.Response:
