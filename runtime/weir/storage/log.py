@@ -53,7 +53,7 @@ class JobLog:
             return False
         try:
             return index == 0 or self._store.exists(self._url(index - 1))
-        except Unavailable as problem:
+        except (Unavailable, JobRejected) as problem:
             raise InDoubt(str(problem)) from problem
 
     def is_taken(self, index: int) -> bool:

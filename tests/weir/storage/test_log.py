@@ -48,15 +48,15 @@ class Moody(MemoryStore):
     def __init__(self):
         super().__init__()
         self.lists = True
-        self.looks = True
+        self.problem = None
         self.before_reading = {}
 
     def list(self, directory):
         return super().list(directory) if self.lists else ()
 
     def exists(self, url):
-        if not self.looks:
-            raise Unavailable(f"{url} is out of reach", 1.0)
+        if self.problem is not None:
+            raise self.problem
         return super().exists(url)
 
     def read(self, url):
@@ -195,13 +195,14 @@ def test_a_truncation_never_lowers_the_floor():
     assert [index for index, _ in log.read()] == [6, 7, 8]
 
 
-def test_a_created_entry_whose_predecessor_cannot_be_seen_is_in_doubt():
+@pytest.mark.parametrize("problem", [Unavailable("no answer", 1.0), JobRejected("no access")])
+def test_a_created_entry_whose_predecessor_cannot_be_seen_is_in_doubt(problem):
     """C18: reported, never assumed."""
     store = Moody()
     log = filled(JobLog(store, DIRECTORY), 1)
-    store.looks = False
+    store.problem = problem
 
-    with pytest.raises(InDoubt, match="is out of reach"):
+    with pytest.raises(InDoubt, match=str(problem)):
         log.create(1, entry(1))
 
 
