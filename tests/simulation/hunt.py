@@ -15,10 +15,11 @@ PATIENCE = 500
 
 
 def main(name: str) -> None:
-    plant(bug_named(name))
+    bug = bug_named(name)
+    plant(bug)
     from simulation.runner import run_one  # noqa: PLC0415 - the core is imported sabotaged
 
-    for seed in range(PATIENCE):
+    for seed in range(bug.first_seed, bug.first_seed + PATIENCE):
         outcome = run_one(seed)
         if outcome.violation:
             print(f"caught by seed {seed}: {outcome.violation[:120]}")

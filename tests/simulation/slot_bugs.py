@@ -232,6 +232,7 @@ SLOT_BUGS = (
         f"{_CORE}.coordinator.triggering",
         "tuple(file.path for file in newest.manifest.files() if file.shared)\n",
         "()\n",
+        first_seed=3_000,  # about one schedule in five hundred comes to the order that it takes
     ),
     Bug(
         "splits of a reset reader are lost",
