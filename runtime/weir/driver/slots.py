@@ -160,6 +160,8 @@ class Slots:
         match message:
             case Said(event):
                 self._tell(event)  # type: ignore[arg-type]  # the core judges what it hears
+            case Failed() if self._is_over.is_set():
+                pass  # whoever leaves first breaks the others' connections
             case Failed(attempt, subtask, cause, words):
                 log.warning("Task %s failed: %s", subtask, words)
                 self.last_words = f"{subtask}: {words}"

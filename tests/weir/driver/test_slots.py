@@ -129,6 +129,19 @@ def test_a_failure_is_an_event_for_the_core_and_words_for_people(bench, caplog):
     assert "Task sum-0 failed: ValueError: 2 is not a number" in caplog.text
 
 
+def test_who_fails_because_others_were_sent_home_first_changes_no_words(bench):
+    """U3: a job that failed says why it did, not what became of it since."""
+    link = bench.register()
+    link.send(Failed(FIRST, SUM_0, FailureCause.USER_CODE, "ValueError: 2 is not a number"))
+    bench.next()
+    bench.slots.dismiss()
+    link.send(Failed(FIRST, READ_0, FailureCause.CONNECTION, "the connection to slot-1 broke"))
+    link.close()
+    bench.slots.until_gone()
+    assert bench.slots.last_words == "sum-0: ValueError: 2 is not a number"
+    assert bench.heard.empty()
+
+
 def test_the_last_pulse_of_each_slot_is_known(bench):
     """U1."""
     link = bench.register()
