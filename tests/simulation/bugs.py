@@ -257,8 +257,15 @@ _COORDINATOR_BUGS = (
         "a named savepoint is ignored",
         ("C13", "C15"),
         f"{_CORE}.recovery",
-        "    if wish.path and not is_same:\n",
+        "    if wish.path and not is_same and not _ends_with(facts, line, wish):\n",
         "    if False:\n",
+    ),
+    Bug(
+        "a stop is taken for one's own by whoever goes on from it",
+        ("K4",),
+        f"{_CORE}.recovery",
+        "_served_since(facts, newest.index) == {wish.deployment}:\n",
+        "is_same:\n",
     ),
     Bug(
         "a subtask leaves before its end",

@@ -76,6 +76,7 @@ EXPECTED = (
             "snapshot declined",
             "stray ack",
             "driver dies while stopping",
+            "driver dies soon after a resume",
         )
     ),
     *(
@@ -107,6 +108,7 @@ EXPECTED = (
     "a turn was cut",
     "rescaled on restore",
     "claimed on restore",
+    "resumed without a path",
     "borrowed on restore",
     "restored from a plain savepoint",
     "a split was held back",

@@ -116,12 +116,19 @@ class Oracle:
         older = owned[-self.scenario.policy.retained : -1]
         return older[-1] if older and older[-1] in self.store.files else ""
 
-    def last_savepoint(self) -> str:
-        entries = [e for _, e in readable(self.store.log) if isinstance(e, CheckpointLogged)]
-        synchronous = [e.manifest for e in entries if e.kind.is_synchronous]
-        if not synchronous:
-            self.world.violated("the job stopped without a savepoint")
-        return synchronous[-1]
+    def stopped_with(self, deployment: str) -> str:
+        """The savepoint with which this deployment stopped; no other can have been asked to."""
+        served, taken = "", [("", "")]
+        for _, entry in readable(self.store.log):
+            match entry:
+                case EpochTaken():
+                    served = entry.deployment
+                case CheckpointLogged() if entry.kind.is_synchronous:
+                    taken.append((served, entry.manifest))
+        by, manifest = taken[-1]
+        if by != deployment:
+            self.world.violated(f"{deployment} stopped without a savepoint of its own")
+        return manifest
 
     def commits_after(self, checkpoint: CheckpointId) -> bool:
         """Whether a later checkpoint may have committed output."""

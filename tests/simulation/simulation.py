@@ -147,12 +147,21 @@ class Simulation:
         if status is JobStatus.FINISHED:
             self.finished = True
         elif status is JobStatus.STOPPED:
-            self._resume_from(self.oracle.last_savepoint())
+            self._resume(self.oracle.stopped_with(driver.wish.deployment))
         else:
             self.deploy()
 
-    def _resume_from(self, path: str) -> None:
-        self.deploy(path, claims=self.world.rng.random() < 0.4)
+    def _resume(self, path: str) -> None:
+        """Whoever names no path goes on from the same savepoint."""
+        drawn = self.world.rng.random()
+        if drawn < 0.8:
+            self.deploy(path, claims=drawn < 0.4)
+        else:
+            self.world.saw("resumed without a path")
+            self.deploy()
+        if self.world.chance(0.5):
+            self.world.saw("fault: driver dies soon after a resume")
+            self.world.at(self.world.delay(30, 150), self.kill_driver, self.current)
 
     def answered(
         self, driver: Driver, request: RequestId, outcome: actions.Granted | actions.Denied

@@ -3,8 +3,10 @@
 The log is read first, this module says what to restore, and the driver's epoch entry records it. A
 driver that serves the same submission as the one before it goes on from the newest committing
 checkpoint, whatever it was once told to start from, even if that was nothing; one that finds a stop
-begun and not finished only has commits to repeat. A savepoint, or a checkpoint of another graph, is
-judged strictly: state that nobody would own is refused rather than dropped (spec C15).
+of its own submission begun and not finished only has commits to repeat. A new submission that is
+given the savepoint with which the last one stopped goes on with the line and inherits its
+checkpoints. A savepoint, or a checkpoint of another graph, is judged strictly: state that nobody
+would own is refused rather than dropped (spec C15).
 """
 
 from collections.abc import Mapping
@@ -126,7 +128,7 @@ def resolve(facts: Facts, wish: Wish, topology: Topology) -> Resolution:
         return StartFresh()
     is_same = _is_served_last(facts.entries, wish.deployment)
     line = candidates(facts.entries)
-    if wish.path and not is_same:
+    if wish.path and not is_same and not _ends_with(facts, line, wish):
         return _restore_wished(facts, wish, topology)
     if not line:
         return _start_fresh(wish)
@@ -135,7 +137,7 @@ def resolve(facts: Facts, wish: Wish, topology: Topology) -> Resolution:
     if isinstance(manifest, Damaged):
         return _refuse_damaged(newest.path, manifest, [c.path for c in line[:-1]])
     owned = _owned(facts, line)
-    if newest.kind.is_synchronous and is_same and not _closed(facts):
+    if newest.kind.is_synchronous and _served_since(facts, newest.index) == {wish.deployment}:
         return ReplayCommit(manifest, newest.path, owned)
     restore = RestoreFrom(manifest, newest.path, goes_on=True, owned=owned)
     return _judged(restore, wish, topology)
@@ -153,6 +155,24 @@ def _is_served_last(entries: tuple[tuple[int, Entry], ...], deployment: str) -> 
     """Whether the log's last driver served this very submission."""
     served = [entry.deployment for _, entry in entries if isinstance(entry, EpochTaken)]
     return served[-1:] == [deployment]
+
+
+def _served_since(facts: Facts, index: int) -> set[str]:
+    """The submissions of whoever reigned when this entry was written, and of all who came later."""
+    taken = [(i, e.deployment) for i, e in facts.entries if isinstance(e, EpochTaken)]
+    first = max((i for i, _ in taken if i < index), default=index)
+    return {deployment for i, deployment in taken if i >= first}
+
+
+def _ends_with(facts: Facts, line: tuple[Candidate, ...], wish: Wish) -> bool:
+    """Whether the path names the savepoint that the line ends with anyway.
+
+    What is claimed is a beginning, and so is a checkpoint: unclaimed, it must not be deleted.
+    """
+    named = facts.manifests.get(wish.path)
+    if not line or line[-1].owned or wish.claims or not isinstance(named, Manifest):
+        return False
+    return named == facts.manifests.get(line[-1].path)
 
 
 def _start_fresh(wish: Wish) -> Resolution:
@@ -179,10 +199,6 @@ def _owned(facts: Facts, line: tuple[Candidate, ...]) -> tuple[tuple[int, Manife
     """Those still there; one whose manifest is gone was subsumed and deleted."""
     found = [(c.index, facts.manifests.get(c.path)) for c in line if c.owned]
     return tuple((index, m) for index, m in found if isinstance(m, Manifest))
-
-
-def _closed(facts: Facts) -> bool:
-    return isinstance(facts.entries[-1][1], JobClosed)
 
 
 def closed_as(entries: tuple[tuple[int, Entry], ...], deployment: str) -> JobStatus | None:

@@ -289,6 +289,45 @@ def test_a_new_submission_goes_on_from_the_savepoint_that_the_last_one_stopped_w
     assert resolution.manifest == a_manifest(4, STOP)
 
 
+@pytest.mark.parametrize("end", [(), (closed(),)], ids=["cut short", "closed"])
+def test_a_driver_that_died_before_its_first_checkpoint_after_a_stop_does_not_stop_again(end):
+    """K4 C11: it was the submission before that was to stop."""
+    facts = read(epoch(), logged(3), logged(4, STOP), *end, epoch(NEW, restoring=path(4)))
+
+    resolution = resolved(facts, Wish(NEW))
+
+    assert isinstance(resolution, RestoreFrom)
+    assert resolution.manifest == a_manifest(4, STOP)
+
+
+def test_whoever_is_given_the_savepoint_of_the_last_stop_inherits_what_was_retained():
+    """C12 K4: so that an upgrade leaves nothing behind when its own checkpoints are newer."""
+    facts = read(epoch(), logged(3), logged(4, STOP), closed())
+
+    resolution = resolved(facts, Wish(NEW, path=path(4)))
+
+    assert (resolution.manifest, resolution.goes_on) == (a_manifest(4, STOP), True)
+    assert resolution.owned == ((1, a_manifest(3)),)
+
+
+def test_a_retained_checkpoint_that_is_named_is_not_inherited():
+    """C16: unclaimed, it is never touched."""
+    facts = read(epoch(), logged(3), closed(JobStatus.CANCELED))
+
+    resolution = resolved(facts, Wish(NEW, path=path(3)))
+
+    assert (resolution.goes_on, resolution.owned) == (False, ())
+
+
+def test_whoever_claims_the_savepoint_of_the_last_stop_owns_it():
+    """C16."""
+    facts = read(epoch(), logged(3), logged(4, STOP), closed())
+
+    resolution = resolved(facts, Wish(NEW, path=path(4), claims=True))
+
+    assert resolution.owned == ((4, a_manifest(4, STOP)),)
+
+
 def test_a_submission_that_has_ended_is_known_to_have_ended():
     """R1: a driver that is started once more finds no work."""
     entries = read(epoch(), logged(4, STOP), closed()).entries
