@@ -24,6 +24,7 @@ from cluster import Cluster, running_cluster
 from deployed_job import DeployedJob, deployed_job
 from evidence import collect
 from installed_operator import InstalledOperator, installed_operator
+from mishaps import Scene
 from promise_report import in_words, promises
 
 FAILURES = Path(__file__).parent.parent / "build" / "e2e"
@@ -153,6 +154,14 @@ def job(
     job = AppliedJob(operator.cluster, bucket, operator.jobs, name)
     yield job
     job.delete()
+
+
+@pytest.fixture(scope="module")
+def scene(job: AppliedJob, operator: InstalledOperator) -> Scene:
+    """That job, as it runs where mishaps can befall it."""
+    scene = Scene(job, operator)
+    scene.begin()
+    return scene
 
 
 @pytest.fixture(autouse=True)

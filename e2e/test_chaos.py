@@ -10,17 +10,10 @@ from statistics import median
 import pytest
 
 from chance import dice, show
-from mishaps import KILLS, TWO_DRIVERS, Scene
+from mishaps import KILLS, TWO_DRIVERS
 from survival import called, went_on
 
 pytestmark = pytest.mark.chaos
-
-
-@pytest.fixture(scope="module")
-def scene(job, operator):
-    scene = Scene(job, operator)
-    scene.begin()
-    return scene
 
 
 def drawn(number):

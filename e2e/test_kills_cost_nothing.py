@@ -4,10 +4,7 @@ Executor, driver, operator, the pods of a node: each is killed as roughly as can
 on by itself, and the bucket is the judge. How long the next committed result took is shown.
 """
 
-import pytest
-
 from mishaps import (
-    Scene,
     all_killed,
     driver_evicted,
     driver_killed,
@@ -18,13 +15,6 @@ from mishaps import (
     operator_killed_in_an_upgrade,
 )
 from survival import survived
-
-
-@pytest.fixture(scope="module")
-def scene(job, operator):
-    scene = Scene(job, operator)
-    scene.begin()
-    return scene
 
 
 def test_an_executor(scene):

@@ -108,7 +108,7 @@ def see(cluster, what, look):
 def goes_on(cluster, bucket, what):
     """The job commits twice more, and all that it has ever committed is right."""
     goal = bucket.commits(OUTPUT) + 2
-    see(cluster, f"{goal} committed files", lambda: bucket.commits(OUTPUT) >= goal)
+    see(cluster, f"{goal} commits", lambda: bucket.commits(OUTPUT) >= goal)
     verdict = bucket.verdict_so_far(OUTPUT, GeneratorSource(Recipe(keys=KEYS), splits=SPLITS))
     show(f"{what}: {verdict}")
     assert verdict.is_exactly_once, verdict

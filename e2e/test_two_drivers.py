@@ -7,15 +7,8 @@ bucket shows no trace of it.
 
 import pytest
 
-from mishaps import Scene, kubelet_stopped, node_cut_off, node_frozen
+from mishaps import kubelet_stopped, node_cut_off, node_frozen
 from survival import survived
-
-
-@pytest.fixture(scope="module")
-def scene(job, operator):
-    scene = Scene(job, operator)
-    scene.begin()
-    return scene
 
 
 def is_one_driver(scene):

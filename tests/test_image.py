@@ -3,6 +3,7 @@
 import re
 
 from source_tree import ROOT
+from weir_operator.manifests.places import SPARK_ARCHIVE, SPARK_CLASSES
 
 PIN = re.compile(r"^([a-z0-9-]+)==([^ ]+)(.*) \\$", re.MULTILINE)
 IMAGE_LOCK = (ROOT / "requirements" / "runtime.txt").read_text()
@@ -40,6 +41,11 @@ def test_the_image_runs_as_somebody_who_is_not_root():
     assert int(user) > 0
 
 
+def test_java_finds_its_classes_where_drivers_and_executors_are_told():
+    assert f"archive_classes.py {SPARK_ARCHIVE} {SPARK_CLASSES}" in DOCKERFILE
+
+
 def test_code_comes_after_what_it_needs():
     """A change of code must not install anything anew."""
-    assert DOCKERFILE.index("--require-hashes") < DOCKERFILE.index("COPY runtime/weir")
+    code = DOCKERFILE.index("COPY runtime/weir")
+    assert DOCKERFILE.index("--require-hashes") < DOCKERFILE.index("archive_classes.py /opt") < code

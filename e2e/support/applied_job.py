@@ -168,7 +168,7 @@ class AppliedJob:
     def until_committed(self) -> float:
         """Two more commits are in the output than now; how many seconds that took."""
         began, goal = time.monotonic(), self.bucket.commits(self.output) + 2
-        self.until(f"{goal} committed files", lambda: self.bucket.commits(self.output) >= goal)
+        self.until(f"{goal} commits", lambda: self.bucket.commits(self.output) >= goal)
         return time.monotonic() - began
 
     def until(self, what: str, look: Callable[[], T]) -> T:

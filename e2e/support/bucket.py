@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import verdict as judging
 from cluster import Cluster
-from weir.connectors.file_sink import committed_files
+from weir.connectors.commit_records import CommitRecords
 from weir.connectors.generator import GeneratorSource
 from weir.errors import Unavailable
 from weir.storage.objects import store_for
@@ -53,11 +53,11 @@ class Bucket:
         }
 
     def commits(self, output: str) -> int:
-        """How many files of a job's output are committed."""
+        """How often a job has committed its output."""
         deadline = time.monotonic() + FORWARDED_S
         while True:
             try:
-                return len(committed_files(output, self.storage()))
+                return CommitRecords(store_for(output, self.storage()), output).newest()
             except (Unavailable, OSError):
                 if time.monotonic() > deadline:
                     raise

@@ -111,9 +111,9 @@ class DeployedJob:
         return bool(phase == "Succeeded")
 
     def until_committed(self) -> None:
-        """Two more files are in the output than now: the job makes progress."""
+        """Two more commits are in the output than now: the job makes progress."""
         goal = self.bucket.commits(self.output) + 2
-        self.until(f"{goal} committed files", lambda: self.bucket.commits(self.output) >= goal)
+        self.until(f"{goal} commits", lambda: self.bucket.commits(self.output) >= goal)
 
     def until_ended(self) -> None:
         self.until("the end of the job", self.has_ended)

@@ -103,10 +103,18 @@ def operator_killed_in_an_upgrade(scene: Scene) -> Iterator[None]:
     """While the savepoint of a restart is being taken; the next operator ends the upgrade."""
     job = scene.job
     job.edit(restartNonce=job.resource()["spec"].get("restartNonce", 0) + 1)
-    job.until("the upgrade begins", lambda: job.step("TakeSavepoint"))
+    job.until("the upgrade begins", lambda: _is_upgrading(job))
     scene.operator.kill()
     job.until_stable()
     yield
+
+
+def _is_upgrading(job: AppliedJob) -> bool:
+    """To the newest specification, and its first step has begun."""
+    now = job.resource()
+    target = now["status"].get("upgrade", {}).get("toGeneration")
+    is_newest = target == now["metadata"]["generation"]
+    return is_newest and job.step("TakeSavepoint") not in ("", "Pending")
 
 
 @contextmanager
@@ -131,62 +139,43 @@ def node_drained(scene: Scene) -> Iterator[None]:
         scene.cluster.kubectl("uncordon", drained)
 
 
-@contextmanager
-def node_lost(scene: Scene) -> Iterator[None]:
+def node_lost(scene: Scene) -> AbstractContextManager[None]:
     """Its power goes, with the driver and what else is there."""
-    driver = scene.job.driver()
-    scene.cluster.node("kill", EXPENDABLE)
-    try:
-        scene.until_replaced(driver)
-        yield
-    finally:
-        scene.cluster.node("start", EXPENDABLE)
-        _until_ready(scene)
+    return _out_of_reach(scene, scene.cluster.node, "kill", "start")
 
 
-@contextmanager
-def node_frozen(scene: Scene) -> Iterator[None]:
+def node_frozen(scene: Scene) -> AbstractContextManager[None]:
     """It hangs with the driver; when that goes on, another has its place."""
-    driver = scene.job.driver()
-    scene.cluster.node("freeze", EXPENDABLE)
-    try:
-        scene.until_replaced(driver)
-        scene.job.until_committed()
-    finally:
-        scene.cluster.node("thaw", EXPENDABLE)
-    yield
-    _until_ready(scene)
+    return _out_of_reach(scene, scene.cluster.node, "freeze", "thaw")
 
 
-@contextmanager
-def node_cut_off(scene: Scene) -> Iterator[None]:
+def node_cut_off(scene: Scene) -> AbstractContextManager[None]:
     """Its cable is pulled; the driver there goes on in vain, and comes back to its successor."""
-    driver = scene.job.driver()
-    scene.cluster.node("cut", EXPENDABLE)
-    try:
-        scene.until_replaced(driver)
-        scene.job.until_committed()
-    finally:
-        scene.cluster.node("join", EXPENDABLE)
-    yield
-    _until_ready(scene)
+    return _out_of_reach(scene, scene.cluster.node, "cut", "join")
+
+
+def kubelet_stopped(scene: Scene) -> AbstractContextManager[None]:
+    """The driver lives and reaches everything, but nobody can tell; it gets a successor."""
+    return _out_of_reach(scene, _signal_kubelet, "STOP", "CONT")
 
 
 @contextmanager
-def kubelet_stopped(scene: Scene) -> Iterator[None]:
-    """The driver lives and reaches everything, but nobody can tell; it gets a successor."""
+def _out_of_reach(
+    scene: Scene, act: Callable[[str, int], None], away: str, back: str
+) -> Iterator[None]:
+    """Nobody can see the driver's node; another driver takes over, and the node comes back."""
     driver = scene.job.driver()
-    _signal_kubelet("STOP")
+    act(away, EXPENDABLE)
     try:
         scene.until_replaced(driver)
         yield
     finally:
-        _signal_kubelet("CONT")
+        act(back, EXPENDABLE)
         _until_ready(scene)
 
 
-def _signal_kubelet(signal: str) -> None:
-    door("node", "exec", str(EXPENDABLE), "pkill", f"-{signal}", "-f", "kubelet --")
+def _signal_kubelet(signal: str, node: int) -> None:
+    door("node", "exec", str(node), "pkill", f"-{signal}", "-f", "kubelet --")
 
 
 def _until_ready(scene: Scene) -> None:

@@ -232,9 +232,8 @@ def _trusted(authority: str | None) -> ssl.SSLContext | bool:
     """A driver is reached by its address, so its certificate is judged by its authority alone."""
     if authority is None:
         return True
-    certificates = authority.encode(
-        "ascii", "ignore"
-    ).decode()  # notes between them are in any script
+    # Notes between the certificates may be in any script.
+    certificates = authority.encode("ascii", "ignore").decode()
     if ssl.PEM_HEADER not in certificates:
         raise ssl.SSLError("the ca.crt of its Secret holds no certificate")
     context = ssl.create_default_context(cadata=certificates)

@@ -14,6 +14,11 @@ TLS_DIRECTORY = "/etc/weir-tls"
 LOCAL_DIRECTORY = "/var/lib/weir-local"
 """Where executors see the volume for local copies of state, if the user mounts it nowhere."""
 
+SPARK_CLASSES = "/opt/spark/jars/classes.jar"
+SPARK_ARCHIVE = "/opt/spark/classes.jsa"
+"""Spark's jars as one class path, and its classes as Java takes them without reading any jar. They
+are in our image; in another one both are passed over."""
+
 TERMINATION_LOG = "/dev/termination-log"
 
 SPARK_PORT = 7078

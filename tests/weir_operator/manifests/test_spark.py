@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ordered_driver import a_config, a_spec
 from weir_operator.manifests.sizing import executors, read_mib
+from weir_operator.manifests.spark import QUICK_STARTS
 from weir_operator.resource.spark_conf import denied
 
 ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "f": "\f"}
@@ -137,10 +138,18 @@ def test_a_label_of_ours_is_not_the_users_to_set():
 
 def test_what_the_operator_decides_is_refused_to_users():
     """K1: a setting that was accepted and then ignored would be a riddle."""
-    decided = {key: value for key, value in settings().items() if "emory" not in key}
-    ours = {key: value for key, value in decided.items() if ".label." not in key}
+    usual = ("emory", "Java", "ClassPath", ".label.")
+    decided = settings().items()
+    ours = {key: value for key, value in decided if not any(part in key for part in usual)}
 
     assert {problem.field.removeprefix("sparkConf.") for problem in denied(ours)} == ours.keys()
+
+
+@pytest.mark.parametrize("key", QUICK_STARTS)
+def test_java_is_told_where_classes_lie_ready_unless_the_user_knows_better(key):
+    """R3: half of the time that a driver or an executor takes to start is Java's."""
+    assert settings()[key] == QUICK_STARTS[key]
+    assert settings(sparkConf={key: "theirs"})[key] == "theirs"
 
 
 PREFIX = "spark.theirs."
