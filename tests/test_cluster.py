@@ -122,8 +122,21 @@ def test_a_network_that_is_taken_is_shown(fit):
     assert "10.96.0.0/12 dev vpn0" in refused(fit.dev("cluster", "up"))
 
 
+def left_by_a_cluster(machine):
+    run = machine.home / ".cache" / "weir" / "cluster" / "run"
+    (run / "pki").mkdir(parents=True)
+    return run
+
+
+def test_what_a_machine_left_that_was_switched_off_is_cleared_away(fit):
+    run = left_by_a_cluster(fit)
+    assert "went down with its machine" in fit.dev("cluster", "up").stderr
+    assert not (run / "pki").exists()
+
+
 def test_a_half_dead_cluster_is_told_by_what_is_dead(fit):
-    (fit.home / ".cache" / "weir" / "cluster" / "run" / "pki").mkdir(parents=True)
+    left_by_a_cluster(fit)
+    fit.has("find", '#!/bin/sh\ncase "$1" in */node2) ;; *) echo 4711 ;; esac\n')
     told = refused(fit.dev("cluster", "up"))
     assert "half dead" in told
     assert "etcd" in told

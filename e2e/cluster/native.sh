@@ -49,6 +49,14 @@ Either start Docker ('docker info' must succeed), or become root: sudo --shell, 
   ((memory >= 3000)) || die "$memory MB of memory are available; the cluster and a job need 3000 MB. End something large."
 }
 
+# A machine that was switched off has left files, and nothing that runs.
+clear_remains() {
+  if is_up && [[ -z $(members) ]]; then
+    say "An earlier cluster went down with its machine; what is left of it goes, too."
+    stop_cluster
+  fi
+}
+
 refuse_remains() {
   local dead=() program
   if is_up; then
@@ -85,6 +93,7 @@ Install Docker and start it; then the cluster is kind's."
 
 start_cluster() {
   refuse_unfit_machine
+  clear_remains
   refuse_remains
   "$here/build" packages
   is_up || refuse_what_is_taken
