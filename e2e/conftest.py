@@ -103,7 +103,12 @@ def progress(request: pytest.FixtureRequest) -> Callable[[str], None]:
     """Tells whoever waits how far a long test is."""
     terminal = request.config.pluginmanager.get_plugin("terminalreporter")
     assert isinstance(terminal, pytest.TerminalReporter), "pytest says what it does"
-    return terminal.write_line
+
+    def tell(line: str) -> None:
+        terminal.write_line(line)
+        terminal.flush()  # whoever follows a file wants to know, too
+
+    return tell
 
 
 @pytest.fixture(scope="session")

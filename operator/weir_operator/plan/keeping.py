@@ -2,8 +2,8 @@
 
 Whether the job inside a living driver is well is the driver's own business, with its restart
 strategy and its health window. Here only drivers come and go. One that was lost is replaced at
-once; one that is lost again and again is waited for a little longer each time, and the status says
-what is wrong with it.
+once, however many were before it, if it has brought the job forward: waiting would help nobody. If
+one after the other is lost before it has, each waits a little longer, and the status says why.
 """
 
 from datetime import datetime, timedelta
@@ -112,9 +112,7 @@ def _replace(plan: Plan, driver: DriverStatus, look: Look) -> Plan:
         plan = failed(plan, look, "DriverLost", f"{driver.pod_name} is gone")
     last = plan.status.last_failure
     assert last is not None, "a loss was written down"
-    since = driver.running_since
-    has_run = since is not None and seen.now - since >= timedelta(milliseconds=LONGEST_WAIT_MS)
-    in_a_row = 1 if has_run else driver.failed_starts + 1
+    in_a_row = _lost_in_a_row(driver, last.at)
     due = later(last.at, wait_ms(in_a_row))
     if seen.now < due:
         return plan.looking(due)
@@ -122,6 +120,13 @@ def _replace(plan: Plan, driver: DriverStatus, look: Look) -> Plan:
     assert deployed is not None, "a driver that was lost ran a version"
     started = drivers.start(plan, deployed, look, in_a_row)
     return started.writing(restarts=plan.status.restarts + 1)
+
+
+def _lost_in_a_row(driver: DriverStatus, lost_at: datetime) -> int:
+    """This one, and those before it unless it ran for long; checkpoints are noted as they come."""
+    since = driver.running_since
+    has_run = since is not None and lost_at - since >= timedelta(milliseconds=LONGEST_WAIT_MS)
+    return 1 if has_run else driver.failed_starts + 1
 
 
 def wait_ms(in_a_row: int) -> int:

@@ -115,7 +115,9 @@ def _with_checkpoint(plan: Plan, report: DriverReport) -> Plan:
     if status.last_checkpoint is None or newest.id > status.last_checkpoint.id:
         plan = plan.writing(last_checkpoint=newest)
     point, driver = status.restore_point, status.driver
-    if point is None or driver is None or point.deployment != driver.deployment:
+    assert driver is not None, "the report is that of a known attempt"
+    plan = plan.writing(driver=driver.model_copy(update={"failed_starts": 0}))
+    if point is None or point.deployment != driver.deployment:
         return plan
     return plan.writing(restore_point=raised(point, newest))
 

@@ -101,8 +101,8 @@ class DriverStatus(Reported):
     """How often this driver has restarted the job."""
 
     failed_starts: Count = 0
-    """How many drivers before this one were lost in a row without having run for long; each waits
-    longer than the one before."""
+    """How many drivers before this one were lost in a row without a checkpoint or a long run; each
+    waits longer than the one before. None once this one has completed a checkpoint."""
 
 
 class Action(StrEnum):

@@ -14,7 +14,6 @@ from weir_operator.plan.actions import (
     ReadLive,
     RequestStop,
 )
-from weir_operator.plan.keeping import wait_ms
 from weir_operator.plan.observing import DriverReport, Leaving, LostPod, Part, Terminated
 from weir_operator.resource.progress import Action, RestoreType
 from weir_operator.resource.status import CheckpointedJobStatus, LifecycleState
@@ -250,13 +249,6 @@ def test_a_silent_driver_is_not_a_dead_one():
     assert cluster.status.driver.attempt == 1
     ready = next(c for c in cluster.status.conditions if c.type == "Ready")
     assert ready.status == "Unknown"
-
-
-def test_a_driver_that_is_lost_again_and_again_is_waited_for_longer_each_time():
-    """K7: without an end, but without a storm either."""
-    waits = [wait_ms(in_a_row) for in_a_row in range(1, 9)]
-
-    assert waits == [0, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000]
 
 
 def test_a_first_specification_that_cannot_be_run_starts_nothing():
