@@ -101,12 +101,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture
 def progress(request: pytest.FixtureRequest) -> Callable[[str], None]:
     """Tells whoever waits how far a long test is."""
-    terminal = request.config.pluginmanager.get_plugin("terminalreporter")
+    plugins = request.config.pluginmanager
+    terminal, capture = plugins.get_plugin("terminalreporter"), plugins.get_plugin("capturemanager")
     assert isinstance(terminal, pytest.TerminalReporter), "pytest says what it does"
+    assert capture is not None, "and keeps what tests print"
 
     def tell(line: str) -> None:
-        terminal.write_line(line)
-        terminal.flush()  # whoever follows a file wants to know, too
+        with capture.global_and_fixture_disabled():
+            terminal.write_line(line)
+            terminal.flush()  # whoever follows a file wants to know, too
 
     return tell
 
