@@ -134,8 +134,8 @@ class _Proxy:
                 if name.lower() not in OWN_HEADERS
             )
             stream = web.StreamResponse(status=answer.status, headers=kept)
-            await stream.prepare(request)
             try:
+                await stream.prepare(request)
                 async for chunk in answer.content.iter_any():
                     await stream.write(chunk)
                 await stream.write_eof()

@@ -82,11 +82,13 @@ class _Play:
         try:
             await self._stage.open()
             async with killing_proxy(self._theatre.client, self._killer) as url:
-                sight = await self._until_over(url)
+                try:
+                    sight = await self._until_over(url)
+                finally:
+                    await self._end_operator()  # so that nobody knocks at a door that closes
         except Unsettled as unsettled:
             broken.append(f"{unsettled}\n{self._last_words()}")
         finally:
-            await self._end_operator()
             del rest.killers[namespace]
         broken += self._theatre.kubelet.storage(namespace, "job").broken
         outcome = None if sight is None else Outcome.of(sight)
