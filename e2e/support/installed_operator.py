@@ -65,6 +65,12 @@ class InstalledOperator:
         """``kill -9``; Kubernetes starts the container again."""
         self.cluster.kill(self.pod(), NAMESPACE)
 
+    def renew(self) -> None:
+        """Another pod in its place: Kubernetes starts a container that died often ever later."""
+        pods = self.pods()
+        self.cluster.kubectl("delete", "pod", *pods, "--wait=false", namespace=NAMESPACE)
+        self._until("a new operator leads", self._is_settled)
+
     def remove(self) -> None:
         """``kill -9``, and its pod is struck off, so that nobody starts again under its name."""
         leader = self.pod()

@@ -95,7 +95,10 @@ def all_killed(scene: Scene) -> Iterator[None]:
 @contextmanager
 def operator_killed(scene: Scene) -> Iterator[None]:
     scene.operator.kill()
-    yield
+    try:
+        yield
+    finally:
+        scene.operator.renew()
 
 
 @contextmanager
@@ -104,9 +107,9 @@ def operator_killed_in_an_upgrade(scene: Scene) -> Iterator[None]:
     job = scene.job
     job.edit(restartNonce=job.resource()["spec"].get("restartNonce", 0) + 1)
     job.until("the upgrade begins", lambda: _is_upgrading(job))
-    scene.operator.kill()
-    job.until_stable()
-    yield
+    with operator_killed(scene):
+        job.until_stable()
+        yield
 
 
 def _is_upgrading(job: AppliedJob) -> bool:
