@@ -35,7 +35,8 @@ def note(plan: Plan, seen: Observed) -> Plan:
         return _with_phase(plan.writing(scheduler_running=None), pod, None, seen)
     plan = _with_restarts(_with_checkpoint(plan, report), report, seen)
     plan = plan.writing(scheduler_running=report.scheduler_running)
-    return _with_stability(_with_phase(plan, pod, report, seen), report, seen)
+    plan = _with_advance(_with_phase(plan, pod, report, seen), report)
+    return _with_stability(plan, report, seen)
 
 
 def note_refusal(plan: Plan, seen: Observed) -> Plan:
@@ -115,9 +116,7 @@ def _with_checkpoint(plan: Plan, report: DriverReport) -> Plan:
     if status.last_checkpoint is None or newest.id > status.last_checkpoint.id:
         plan = plan.writing(last_checkpoint=newest)
     point, driver = status.restore_point, status.driver
-    assert driver is not None, "the report is that of a known attempt"
-    plan = plan.writing(driver=driver.model_copy(update={"failed_starts": 0}))
-    if point is None or point.deployment != driver.deployment:
+    if point is None or driver is None or point.deployment != driver.deployment:
         return plan
     return plan.writing(restore_point=raised(point, newest))
 
@@ -154,6 +153,15 @@ def _with_phase(plan: Plan, pod: DriverPod, report: DriverReport | None, seen: O
     if phase is None or not _is_further(phase, driver.phase):
         return plan
     return plan.writing(driver=driver.model_copy(update={"phase": phase, "phase_since": seen.now}))
+
+
+def _with_advance(plan: Plan, report: DriverReport) -> Plan:
+    """A driver that was seen to run and to complete a checkpoint makes up for those before it."""
+    driver = plan.status.driver
+    assert driver is not None, "the report is that of a known attempt"
+    if driver.running_since is None or not report.completed:
+        return plan
+    return plan.writing(driver=driver.model_copy(update={"failed_starts": 0}))
 
 
 def _is_further(phase: StartPhase, before: StartPhase | None) -> bool:

@@ -138,9 +138,11 @@ def test_a_label_of_ours_is_not_the_users_to_set():
 
 def test_what_the_operator_decides_is_refused_to_users():
     """K1: a setting that was accepted and then ignored would be a riddle."""
-    decided = {key: value for key, value in settings().items() if "emory" not in key}
-    ours = {key: value for key, value in decided.items() if ".label." not in key}
-    ours = {key: value for key, value in ours.items() if key not in QUICK_STARTS}
+    ours = {
+        key: value
+        for key, value in settings().items()
+        if "emory" not in key and ".label." not in key and key not in QUICK_STARTS
+    }
 
     assert {problem.field.removeprefix("sparkConf.") for problem in denied(ours)} == ours.keys()
 

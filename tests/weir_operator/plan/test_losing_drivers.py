@@ -2,6 +2,8 @@
 
 from little_cluster import LittleCluster, a_spec
 from weir.api.report import JobPhase
+from weir_operator.plan.keeping import wait_ms
+from weir_operator.resource.status import LifecycleState
 
 A_WHILE_S = 20
 NEVER = {"storage": "s3://weir/checkpoints", "savepointDir": "s3://weir/savepoints"}
@@ -20,12 +22,20 @@ def lives_until_it_runs(cluster):
         cluster.turn()
 
 
+def lives_for_a_moment_unseen(cluster):
+    """It starts, runs, completes a checkpoint, and restarts the job."""
+    (driver,) = cluster.drivers
+    while not driver.completed:
+        cluster.drivers_go_on()
+    driver.phase = JobPhase.RESTARTING
+
+
 def lives_for(cluster, seconds):
     cluster.settle(rounds=seconds, seconds=1)
 
 
 def waited_for_the_next(cluster):
-    """How many seconds the job had no driver, to the second."""
+    """How many seconds the job had no driver; one of them takes the old pod to go."""
     lost = cluster.status.driver.attempt
     cluster.driver_dies()
     for seconds in range(1_000):
@@ -35,6 +45,13 @@ def waited_for_the_next(cluster):
             return seconds
         cluster.pass_time(1)
     raise AssertionError("there was never another driver")
+
+
+def test_a_driver_that_is_lost_again_and_again_is_waited_for_longer_each_time():
+    """K7: without an end, but without a storm either."""
+    waits = [wait_ms(in_a_row) for in_a_row in range(1, 9)]
+
+    assert waits == [0, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000]
 
 
 def test_drivers_that_are_lost_before_they_run_wait_longer_each_time():
@@ -91,3 +108,16 @@ def test_without_periodic_checkpoints_a_long_run_counts_instead():
         waits.append(waited_for_the_next(cluster))
 
     assert waits == [1, 10, 20, 40, 80, 160, 300, 1]
+
+
+def test_a_job_that_was_never_seen_to_run_again_is_still_recovering():
+    """K7: though its driver has completed a checkpoint before anybody looked."""
+    cluster = a_job()
+    lives_for(cluster, A_WHILE_S)
+    waited_for_the_next(cluster)
+    lives_for_a_moment_unseen(cluster)
+
+    cluster.turn()
+
+    assert cluster.status.driver.running_since is None
+    assert cluster.status.state is LifecycleState.RECOVERING
