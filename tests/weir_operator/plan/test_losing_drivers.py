@@ -35,7 +35,7 @@ def lives_for(cluster, seconds):
 
 
 def waited_for_the_next(cluster):
-    """How many seconds the job had no driver; one of them takes the old pod to go."""
+    """How many seconds the job had no driver; the old pod goes in the first of them."""
     lost = cluster.status.driver.attempt
     cluster.driver_dies()
     for seconds in range(1_000):
