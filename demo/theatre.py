@@ -13,8 +13,11 @@ from weir.cli.client import Client
 from weir.errors import WeirError
 from weir.rest import endpoints
 from weir.rest.checkpoints import CheckpointStatistics
+from weir.spark.settings import FOR_SLOTS
 
 JOB = "running-sums"
+DAEMON = b"\0%s\0" % FOR_SLOTS["spark.python.daemon.module"].encode()
+"""In the command of Spark's Python daemon, and of the slots that it forks."""
 PATIENCE_SECONDS = 60.0
 LOOK_SECONDS = 0.05
 
@@ -101,7 +104,7 @@ class Theatre:
         """The processes of the slots: what Spark's Python daemon of this driver has forked."""
         assert self.process is not None, "slots belong to a driver"
         family = _descendants(self.process.pid)
-        daemons = {pid for pid in family if b"\0weir.spark.daemon\0" in _command(pid)}
+        daemons = {pid for pid in family if DAEMON in _command(pid)}
         return sorted(pid for pid in daemons if _parent(pid) in daemons)
 
     def kill_slot(self) -> int:
