@@ -48,7 +48,7 @@ def ready(machine):
 def test_help_needs_nothing_and_names_every_command(machine, arguments):
     answer = machine.dev(*arguments)
     assert answer.returncode == 0
-    for command in ("demo", "test", "lint", "sim", "bench", "cluster", "e2e", "lock", "help"):
+    for command in ("demo", "test", "lint", "sim", "bench", "cluster", "e2e", "bare", "lock", "help"):
         assert f"\n  {command} " in answer.stdout
 
 
@@ -154,6 +154,14 @@ def test_an_old_java_home_is_refused_where_java_is_needed(ready, command, versio
 
 def test_the_simulator_needs_no_java(ready):
     assert ready.dev("sim", JAVA_HOME="/nowhere").returncode == 0
+
+
+def test_a_bare_root_is_refused_to_who_may_not_make_one(machine):
+    machine.has("mmdebstrap", "#!/bin/sh\n")
+    machine.has("id", "#!/bin/sh\necho 1000\n")
+    answer = machine.dev("bare", "test")
+    assert answer.returncode == 1
+    assert "needs root: sudo --shell, then ./dev bare test\n" in answer.stderr
 
 
 def test_spark_starts_from_an_archive_of_its_classes_where_there_is_one(ready):
