@@ -3,7 +3,11 @@
 Only here, in ``weir.daemon`` and in the connectors' PySpark adapters is pyspark imported.
 """
 
-from weir.spark.job import JobFailed, StreamingJob
-from weir.spark.session import WeirSession
+from weir.extras import require_extra
+
+require_extra("spark", "A job", "polars", "pyspark")
+
+from weir.spark.job import JobFailed, StreamingJob  # noqa: E402 - after the check
+from weir.spark.session import WeirSession  # noqa: E402
 
 __all__ = ["JobFailed", "StreamingJob", "WeirSession"]
