@@ -48,7 +48,8 @@ def ready(machine):
 def test_help_needs_nothing_and_names_every_command(machine, arguments):
     answer = machine.dev(*arguments)
     assert answer.returncode == 0
-    for command in ("demo", "test", "lint", "sim", "bench", "cluster", "e2e", "bare", "lock", "help"):
+    commands = "demo", "test", "lint", "sim", "bench", "cluster", "e2e", "bare", "lock", "help"
+    for command in commands:
         assert f"\n  {command} " in answer.stdout
 
 
