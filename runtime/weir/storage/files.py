@@ -6,6 +6,7 @@ not used, because it neither syncs nor creates exclusively.
 """
 
 import errno
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +16,8 @@ from uuid import uuid4
 
 from weir.errors import JobRejected, Unavailable, WeirError
 from weir.storage.contract import RETRY_AFTER_S, Data, InDoubt, NotFound, NotStored, refuse_used
+
+log = logging.getLogger("weir.storage")
 
 SCHEME = "file://"
 UNFINISHED = ".weir-unfinished-"
@@ -32,6 +35,17 @@ _FORBIDDEN = (
     errno.EEXIST,
 )
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+_BEFORE_THE_NAME = (
+    *_FULL,
+    *_FORBIDDEN,
+    *_NO_LINKS,
+    errno.EINVAL,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+    errno.EXDEV,
+)
+"""Errors of a link or a rename that come from checks before it; all others may follow it, as when
+a network file system loses the reply."""
 
 
 class FileStore:
@@ -62,7 +76,10 @@ class FileStore:
     def write(self, url: str, data: Data) -> None:
         path = _path(url)
         with _unfinished(url, data) as temporary:
-            temporary.replace(path)
+            try:
+                temporary.replace(path)
+            except OSError as problem:
+                raise naming_error(url, "written", problem) from problem
         _settle(url)
 
     def create_exclusive(self, url: str, data: bytes) -> bool:
@@ -74,7 +91,7 @@ class FileStore:
                 if not self._holds(url, data):
                     return False
             except OSError as problem:
-                raise _not_linked(url, problem) from problem
+                raise link_error(url, problem) from problem
         _settle(url)
         return True
 
@@ -83,6 +100,8 @@ class FileStore:
             return self.read(url) == data
         except NotFound:
             return False  # it was another's, and is gone again
+        except (Unavailable, JobRejected) as problem:  # whose it is, is not known
+            raise InDoubt(str(problem)) from problem
 
     def delete(self, urls: Iterable[str]) -> None:
         for url in urls:
@@ -133,12 +152,25 @@ def _unfinished(url: str, data: Data) -> Iterator[Path]:
     except OSError as problem:
         raise _explained(url, "written", problem) from problem
     try:
-        _fill(temporary, data)
+        try:
+            _fill(temporary, data)
+        except OSError as problem:
+            raise _explained(url, "written", problem) from problem
         yield temporary
-    except OSError as problem:
-        raise _explained(url, "written", problem) from problem
     finally:
+        _remove(temporary)
+
+
+def _remove(temporary: Path) -> None:
+    """Whether the object is stored does not depend on it."""
+    try:
         temporary.unlink(missing_ok=True)
+    except OSError as problem:
+        log.warning(
+            "The temporary file %s could not be removed: %s; `weir gc` deletes it later.",
+            temporary,
+            problem.strerror,
+        )
 
 
 def _open_beside(path: Path) -> Path:
@@ -184,13 +216,21 @@ def _sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
-def _not_linked(url: str, problem: OSError) -> WeirError:
+def link_error(url: str, problem: OSError) -> WeirError:
+    """What an error of the link means that would have created the object."""
     if problem.errno in _NO_LINKS:
         return JobRejected(
             f"{url} could not be created exclusively, because its file system has no hard links "
             f"({problem.strerror}); keep checkpoints on a file system that has them, or in S3"
         )
-    return _explained(url, "created", problem)
+    return naming_error(url, "created", problem)
+
+
+def naming_error(url: str, done: str, problem: OSError) -> WeirError:
+    """Only an error that is known to precede the new name says that the object is not stored."""
+    if problem.errno in _BEFORE_THE_NAME:
+        return _explained(url, done, problem)
+    return InDoubt(f"{url} may have been {done}, the file system did not say: {problem.strerror}")
 
 
 def _explained(url: str, done: str, problem: OSError) -> WeirError:

@@ -110,12 +110,76 @@ def test_a_file_system_without_hard_links_is_refused(in_files, monkeypatch):
     assert on_disk(in_files) == ["log"]
 
 
-def test_a_link_that_fails_otherwise_left_nothing(in_files, monkeypatch):
-    """C18: surely not there."""
-    failing(monkeypatch, "link", errno.EIO)
+def failing_after(monkeypatch, function, number):
+    """The operating system does as it is asked and answers with an error, as a lost reply does."""
+    act = getattr(os, function)
 
-    with pytest.raises(NotStored, match="could not be created"):
-        in_files.store.create_exclusive(in_files.url("log/0"), b"x")
+    def act_and_refuse(*args, **keywords):
+        act(*args, **keywords)
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, function, act_and_refuse)
+
+
+LATE_ERRORS = [errno.EIO, errno.ETIMEDOUT, errno.ESTALE, errno.ENOENT]
+
+
+@pytest.mark.parametrize("fail", [failing, failing_after])
+@pytest.mark.parametrize("number", LATE_ERRORS, ids=errno.errorcode.get)
+def test_a_link_whose_error_may_come_late_is_in_doubt(in_files, monkeypatch, number, fail):
+    """C18: the entry may be in the log, so its checkpoint must not be given up."""
+    with monkeypatch.context() as patch:
+        fail(patch, "link", number)
+        with pytest.raises(InDoubt, match="log/0 may have been created"):
+            in_files.store.create_exclusive(in_files.url("log/0"), b"ours")
+
+    assert in_files.store.create_exclusive(in_files.url("log/0"), b"ours")
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOENT], ids=errno.errorcode.get)
+def test_a_rename_whose_error_may_come_late_is_in_doubt(in_files, monkeypatch, number):
+    """C18: a manifest that may be there is not one that is surely missing."""
+    failing_after(monkeypatch, "replace", number)
+
+    with pytest.raises(InDoubt, match="chk-1/_metadata may have been written"):
+        in_files.store.write(in_files.url("chk-1/_metadata"), b"x")
+    assert in_files.store.read(in_files.url("chk-1/_metadata")) == b"x"
+
+
+@pytest.mark.parametrize(("function", "act"), [("link", "create_exclusive"), ("replace", "write")])
+def test_an_error_that_precedes_the_name_left_nothing(in_files, monkeypatch, function, act):
+    """C18: a full directory ends in an abort, not in a doubt."""
+    failing(monkeypatch, function, errno.ENOSPC)
+
+    with pytest.raises(NotStored, match="the disk is full"):
+        getattr(in_files.store, act)(in_files.url("log/0"), b"x")
+    assert on_disk(in_files) == ["log"]
+
+
+def test_an_entry_that_is_there_and_cannot_be_read_is_in_doubt(in_files, monkeypatch):
+    """C18: it may be ours, put there by a try whose answer was lost."""
+    in_files.store.write(in_files.url("log/0"), b"ours")
+    monkeypatch.setattr(Path, "read_bytes", _forbidden)
+
+    with pytest.raises(InDoubt, match="log/0 could not be read: Permission denied"):
+        in_files.store.create_exclusive(in_files.url("log/0"), b"ours")
+
+
+def _forbidden(path):
+    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+
+@pytest.mark.parametrize("act", ["write", "create_exclusive"])
+def test_a_temporary_file_that_cannot_be_removed_does_not_undo_the_write(
+    in_files, monkeypatch, caplog, act
+):
+    """C18: the object is there and durable; what is left beside it is for the collector."""
+    failing(monkeypatch, "unlink", errno.EACCES)
+
+    getattr(in_files.store, act)(in_files.url("log/0"), b"x")
+
+    assert in_files.store.list(in_files.directory) == (in_files.url("log/0"),)
+    assert "`weir gc` deletes it" in caplog.text
 
 
 def test_a_place_that_cannot_be_a_directory_is_refused(in_files):
