@@ -344,6 +344,13 @@ _COORDINATOR_BUGS = (
         "if not is_needed or state.looking:",
     ),
     Bug(
+        "a refusal is believed though the driver before has gone on",
+        ("C17", "C15"),
+        f"{_CORE}.takeover",
+        "    return read == read_again\n",
+        "    return True\n",
+    ),
+    Bug(
         "an entry in doubt is given up",
         ("C18",),
         f"{_COORDINATOR}.logbook",

@@ -12,7 +12,8 @@ from simulation import discovery
 from simulation.coverage import watch_step
 from simulation.hosted import Surroundings
 from simulation.slot import Abort, Completed, Slot
-from simulation.store import OK, UNKNOWN, Damage
+from simulation.store import OK, UNKNOWN, EntryAnswer
+from simulation.taking_over import TakingOver
 from weir.core import attempt as attempts
 from weir.core import coordinator as checkpoints
 from weir.core import recovery, takeover
@@ -32,10 +33,13 @@ from weir.core.ids import (
 )
 from weir.core.invariants import violations
 from weir.core.job import Action, Event, Job, Launch, next_deadline, step
-from weir.core.journal import Entry, EpochTaken
-from weir.core.lifecycle import JobStatus, TimePassed
+from weir.core.lifecycle import JobStatus
 from weir.core.snapshots import Manifest
 from weir.core.topology import Topology
+from weir.driver.passing_time import PassingTime
+from weir.driver.storing import entry_failed
+from weir.errors import WeirError
+from weir.wire.clocks import ProcessClock
 
 DIRECTORY = "job"
 
@@ -72,71 +76,26 @@ class Driver:
         self.asked: set[str] = set()
         self.known: set[str] = set()
         self.skew = 0
+        """How far this machine's wall clock has been set, in ms."""
+        self.time = PassingTime(
+            ProcessClock(lambda: self.world.millis, lambda: Millis(self.world.now + self.skew))
+        )
         self.salt = salt
         self.status = JobStatus.CREATED
         self._inbox: list[Event] = []
         self._deadline = -1
-        self._now = -1
 
     # -- taking over
 
     def start(self) -> None:
-        if not self.alive:
-            return
-        entries = self.sim.store.read_log()
-        if entries is None:
-            self.world.at(10, self.start)
-            return
-        ended = recovery.closed_as(entries, self.wish.deployment)
-        if ended is not None:
-            self.alive = False
-            self.sim.ended(self, ended, fenced=False)
-            return
-        paths = [candidate.path for candidate in recovery.candidates(entries)]
-        manifests = {path: self._manifest(path) for path in (*paths, self.wish.path) if path}
-        facts = recovery.Facts(entries, manifests)
-        resolution = recovery.resolve(facts, self.wish, self.topology)
-        self._check_wish(entries, resolution)
-        self.world.saw(f"recovery: {type(resolution).__name__}")
-        self.world.tell(self.name, resolution)
-        if isinstance(resolution, recovery.Refuse):
-            self.world.violated(f"{resolution.subject}: {resolution.reason}")
-        claimed = takeover.claim(entries, resolution, self.wish, self.name)
-        self._claim(claimed, resolution)
+        TakingOver(self.world, self.sim.store, self).read_log()
 
-    def _check_wish(
-        self, entries: tuple[tuple[int, Entry], ...], resolution: recovery.Resolution
-    ) -> None:
-        """The first driver of a submission restores what the submission named."""
-        taken = [e for _, e in entries if isinstance(e, EpochTaken)]
-        is_first = all(e.deployment != self.wish.deployment for e in taken)
-        restored = getattr(resolution, "path", "")
-        if is_first and self.wish.path and restored != self.wish.path:
-            self.world.violated(f"{self.wish.path} was named, and {restored} is restored")
+    def over(self, status: JobStatus) -> None:
+        """This very submission has ended before."""
+        self.alive = False
+        self.sim.ended(self, status, fenced=False)
 
-    def _manifest(self, path: str) -> Manifest | recovery.Damaged:
-        found = self.sim.store.files.get(path)
-        if isinstance(found, Manifest):
-            return found
-        return recovery.Damaged("checksum" if isinstance(found, Damage) else "it was not found")
-
-    def _claim(self, claimed: takeover.Claim, resolution: recovery.Resolution) -> None:
-        def answered(outcome: str) -> None:
-            if not self.alive:
-                return
-            if self.paused:
-                self.world.at(7, answered, outcome)
-            elif outcome == OK:
-                self._reign(claimed, resolution)
-            elif outcome == "taken":
-                self.world.saw("takeover: too late, read again")
-                self.start()
-            else:
-                self.world.at(5, self._claim, claimed, resolution)
-
-        self.sim.store.create_entry(claimed.index, claimed.entry, answered)
-
-    def _reign(self, claimed: takeover.Claim, resolution: recovery.Resolution) -> None:
+    def reign(self, claimed: takeover.Claim, resolution: recovery.Resolution) -> None:
         reign = takeover.reign(claimed, resolution, DIRECTORY)
         self.epoch = reign.epoch
         self.world.tell(self.name, f"reigns as epoch {self.epoch}")
@@ -249,10 +208,7 @@ class Driver:
         if self.paused:
             self._inbox.append(event)
             return
-        now = self.world.now + self.skew
-        if now > self._now:
-            self._now = now
-            self._step(TimePassed(Millis(now), self.world.rng.random()))
+        self._pass_time()
         if self.alive:
             self._step(event)
         self._watch_time()
@@ -287,18 +243,21 @@ class Driver:
         deadline = next_deadline(self.job)
         if deadline is not None and deadline != self._deadline:
             self._deadline = deadline
-            wait = max(deadline - self.skew - self.world.now, 1)
-            self.world.at(wait, self._time, deadline)
+            self.world.at(max(self.time.left_ms(deadline), 1), self._time, deadline)
 
     def _time(self, deadline: int) -> None:
-        if deadline == self._deadline and self.alive and not self.paused:
-            self._deadline = -1
-            now = Millis(self.world.now + self.skew)
-            self._now = now
-            self._step(TimePassed(now, self.world.rng.random()))
+        """A paused driver looks at its deadlines when it wakes."""
+        if deadline != self._deadline:
+            return
+        self._deadline = -1
+        if self.alive and not self.paused:
+            self._pass_time()
             self._watch_time()
-        elif self.paused:
-            self._inbox.append(TimePassed(Millis(self.world.now + self.skew)))
+
+    def _pass_time(self) -> None:
+        passed = self.time.passed(self.world.rng.random)
+        if passed is not None:
+            self._step(passed)
 
     # -- actions
 
@@ -420,16 +379,14 @@ class Driver:
 
         return answered
 
-    def _entry_answer(self, index: int) -> Callable[[str], None]:
-        def answered(outcome: str) -> None:
-            if outcome == OK:
+    def _entry_answer(self, index: int) -> EntryAnswer:
+        def answered(outcome: str | WeirError) -> None:
+            if isinstance(outcome, WeirError):
+                self.handle(entry_failed(index, outcome))
+            elif outcome == OK:
                 self.handle(events.EntryCreated(index))
-            elif outcome == "taken":
-                self.handle(events.EntryTaken(index))
-            elif outcome == UNKNOWN:
-                self.handle(events.EntryInDoubt(index))
             else:
-                self.handle(events.EntryNotCreated(index, "storage failed"))
+                self.handle(events.EntryTaken(index))
 
         return answered
 

@@ -24,6 +24,8 @@ class Bug:
     instead: str
     proofs: tuple[str, ...] = ()
     """The tests that must notice, where no schedule can: the simulator runs only the core."""
+    is_scheduled: bool = False
+    """A schedule must notice as well, since the simulator runs this code around the core too."""
     first_seed: int = 0
     """Where its hunt begins: rare orders of events are not among the first schedules."""
 

@@ -1,7 +1,8 @@
 """Planted bugs around the core: in state, storage, connectors, and whatever no schedule can show.
 
-The simulator runs the core alone, so these are for the tests that sit beside the sabotaged module.
-One passage each, as plausible as the others.
+The simulator runs the core and little else, so these are for the tests that sit beside the
+sabotaged module; where the simulator runs that too, a schedule must notice as well. One passage
+each, as plausible as the others.
 """
 
 from simulation.sabotage import Bug
@@ -9,10 +10,48 @@ from simulation.sabotage import Bug
 _STORAGE = "tests/weir/storage"
 _CORE = "tests/weir/core"
 _STATE = "tests/weir/state"
+_DRIVER = "tests/weir/driver"
 _SLOT = "tests/weir/slot"
 _PYSPARK = "tests/weir/connectors/pyspark"
 
 SHELL_BUGS = (
+    # C18: what an error of the file system leaves open
+    Bug(
+        "an error after the link is taken for one before it",
+        ("C18",),
+        "weir.storage.files",
+        "    if problem.errno in _BEFORE_THE_NAME:\n",
+        "    if True:\n",
+        (f"{_STORAGE}/test_files.py",),
+        is_scheduled=True,
+    ),
+    Bug(
+        "an error that nobody can interpret is taken for a refusal",
+        ("C18",),
+        "weir.driver.storing",
+        "SURELY_NOT = (NotStored, JobRejected)\n",
+        "SURELY_NOT = (Exception,)\n",
+        (f"{_DRIVER}/test_storing.py",),
+        is_scheduled=True,
+    ),
+    # C6, R2: time
+    Bug(
+        "intervals and timeouts are measured by the wall clock",
+        ("C6", "R2"),
+        "weir.wire.clocks",
+        "        return Millis(self._origin + self._monotonic())\n",
+        "        return self.wall()\n",
+        (f"{_DRIVER}/test_loop.py", f"{_DRIVER}/test_passing_time.py"),
+        is_scheduled=True,
+    ),
+    Bug(
+        "a source that rests is woken by the wall clock",
+        ("A11",),
+        "weir.slot.mailbox",
+        "        for subtask in [s for s, due in self._alarms.items() if due <= now]:\n",
+        "        for subtask in [s for s, due in self._alarms.items() if due <= wall]:\n",
+        (f"{_SLOT}/test_mailbox.py",),
+    ),
     # S13: local copies
     Bug(
         "a damaged local copy is believed",

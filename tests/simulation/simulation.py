@@ -35,6 +35,9 @@ from weir.core.snapshots import (
 LONGEST = 60_000
 """Simulated milliseconds after which a job that has not finished never will."""
 
+HOUR = 3_600_000
+"""Longer than any schedule lasts: who waits for a wall clock that was set back never wakes."""
+
 KINDS = (
     CheckpointKind.CHECKPOINT,
     CheckpointKind.FULL_CHECKPOINT,
@@ -249,7 +252,10 @@ class Simulation:
             self._roll_back(driver)
         elif world.chance(chances.clock_jump):
             world.saw("fault: clock jumps")
-            driver.skew += world.rng.choice((-300, -40, 60, 700))
+            jump = world.rng.choice((-HOUR, -40, 60, HOUR))
+            driver.skew += jump
+            if jump == -HOUR:
+                world.saw("fault: clock goes back by an hour")
 
     def _roll_back(self, driver: Driver) -> None:
         """Somebody goes back to an older checkpoint. Output repeats, so only where it may."""

@@ -2,10 +2,13 @@
 
 Reads of a single object are consistent, as object stores promise; listings may be stale. A write
 may succeed, surely fail, leave a damaged object behind, or stay without an answer after it
-happened. Deleting checks with the oracle first: no file that somebody refers to may go. Some files
+happened. The job's log lies in a directory: a link that fails does so with an error of the operating
+system, and what that means is for production code to say. Deleting checks with the oracle first: no file that somebody refers to may go. Some files
 cannot be deleted for long, though not beyond the end of their job, who could wait no longer.
 """
 
+import errno
+import os
 from collections.abc import Callable
 
 from simulation.scenario import Chances
@@ -14,8 +17,17 @@ from weir.core.coordinator.aborting import DELETE_TRIES
 from weir.core.ids import Epoch
 from weir.core.journal import Entry, JobClosed, above, is_conclusive, to_probe
 from weir.core.retention import StoredFile
+from weir.errors import WeirError
+from weir.storage.files import link_error
 
 OK, FAILED, UNKNOWN = "ok", "failed", "unknown"
+
+BEFORE_THE_LINK = (errno.ENOSPC, errno.EDQUOT)
+BEFORE_OR_AFTER = (errno.EIO, errno.ETIMEDOUT, errno.ESTALE)
+"""What a network file system answers when it does not know whether the server has linked."""
+
+EntryAnswer = Callable[[str | WeirError], None]
+"""Hears ``OK``, ``taken``, or what the error of the link means."""
 
 
 class Damage:
@@ -57,22 +69,26 @@ class Store:
         self.files[path] = value
         self.epochs[path] = epoch
 
-    def create_entry(self, index: int, entry: Entry, done: Callable[[str], None]) -> None:
+    def create_entry(self, index: int, entry: Entry, done: EntryAnswer) -> None:
         """Exclusive; ours found there is success, another's or a lost predecessor is 'taken'."""
         self.world.at(self._latency(), self._create_entry, index, entry, done)
 
-    def _create_entry(self, index: int, entry: Entry, done: Callable[[str], None]) -> None:
+    def _create_entry(self, index: int, entry: Entry, done: EntryAnswer) -> None:
         outcome = self._outcome()
         if outcome in ("partial", FAILED):
-            done(FAILED)
+            done(_link_failed(index, BEFORE_THE_LINK))
             return
         if outcome == "unknown, not done":
-            done(UNKNOWN)
+            done(_link_failed(index, BEFORE_OR_AFTER))
             return
         found = self.log.setdefault(index, entry)
+        if outcome == "unknown, done":
+            if found == entry:
+                self.world.saw("fault: error after the entry was stored")
+            done(_link_failed(index, BEFORE_OR_AFTER))
+            return
         is_fenced = found != entry or (index and index - 1 not in self.log)
-        answer = "taken" if is_fenced else OK
-        done(UNKNOWN if outcome == "unknown, done" else answer)
+        done("taken" if is_fenced else OK)
 
     def look(self, index: int, done: Callable[[str], None]) -> None:
         """Whether an entry of this number exists, or once existed: then its predecessor is gone."""
@@ -169,3 +185,8 @@ class Store:
             world.saw("fault: partial write")
             return "partial"
         return OK
+
+
+def _link_failed(index: int, numbers: tuple[int, ...]) -> WeirError:
+    number = numbers[index % len(numbers)]
+    return link_error(f"file:///job/log/{index}", OSError(number, os.strerror(number)))

@@ -34,6 +34,7 @@ from weir.exchange import Exchange
 from weir.slot.keeping import Keeping, StateFiles
 from weir.slot.launching import Launcher, Manners, Threads
 from weir.slot.mailbox import Mailbox
+from weir.wire.clocks import ProcessClock
 from weir.wire.control import Abort, Completed, HostSubtasks, Reset, Seated, Tell
 
 SECRET = b"the secret of this very job....."
@@ -101,6 +102,8 @@ class SlotsInHand:
     said: list[object] = field(default_factory=list)
     now: int = 0
     """By the slots' clock, which goes on by one with every step."""
+    skew: int = 0
+    """How far the wall clock of their machine was set."""
 
     # -- the driver's part
 
@@ -217,7 +220,8 @@ def slots_in_hand(
         exchange = Exchange(SlotId(f"slot-{number}"), "127.0.0.1", SECRET, None)
         hand, reader = Hand(), Hand()
         launcher = Launcher(graph, manners, StateFiles(keeping), Threads(hand, reader))
-        mailbox = Mailbox(launcher, exchange, job.said.append, lambda: Millis(job.now))
+        clock = ProcessClock(lambda: Millis(job.now), lambda: Millis(job.now + job.skew))
+        mailbox = Mailbox(launcher, exchange, job.said.append, clock)
         job.slots.append(SlotInHand(exchange, mailbox, hand, reader))
     try:
         yield job

@@ -43,6 +43,7 @@ from weir.slot.mailbox import Mailbox
 from weir.storage.files import FileStore
 from weir.storage.local_copies import Owner
 from weir.storage.log import JobLog
+from weir.wire.clocks import ProcessClock
 from weir.wire.control import Completed, Failed, Tell
 
 RESTART_MS = 5
@@ -218,7 +219,8 @@ class WholeJob:
         exchange = Exchange(name, "127.0.0.1", SECRET, None)
         hand, files = Hand(), RefusingFiles(self._keeping)
         launcher = Launcher(graph, USUAL, files, Threads(hand, hand))
-        mailbox = Mailbox(launcher, exchange, driver.hear, lambda: Millis(self.now))
+        clock = ProcessClock(lambda: Millis(self.now), lambda: Millis(self.now))
+        mailbox = Mailbox(launcher, exchange, driver.hear, clock)
         driver.slots[name] = SlotProcess(exchange, mailbox, hand, files)
         driver.heard.append(attempts.SlotRegistered(name, "executor"))
 

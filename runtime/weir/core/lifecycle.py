@@ -44,6 +44,8 @@ class TimePassed:
     now: Millis
     draw: float = 0.5
     """A random number in [0, 1), should a decision need one."""
+    ahead: int = 0
+    """How far the wall clock is ahead of this, in ms: for stamps, never for intervals."""
 
 
 @dataclass(frozen=True, slots=True)

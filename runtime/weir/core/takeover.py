@@ -1,7 +1,8 @@
 """Takes a job over: what a starting driver writes into the log, and what it then knows.
 
 Reading comes first, then one exclusive creation. If somebody else was faster, everything is read
-again, because what was read before is no longer the end of the log (spec C17).
+again, because what was read before is no longer the end of the log (spec C17). The driver before
+may still run and delete what its newest checkpoint subsumes, so a refusal is judged the same way.
 """
 
 from collections.abc import Mapping
@@ -49,6 +50,17 @@ def claim(
         ids_until=CheckpointId(next_id + ID_BLOCK),
     )
     return Claim(index, entry, CheckpointId(next_id), numbers_given(entries))
+
+
+def refusal_stands(
+    read: tuple[tuple[int, Entry], ...], read_again: tuple[tuple[int, Entry], ...] | None
+) -> bool:
+    """Whether a start is refused for good: the log is still the one that the refusal is based on.
+
+    A driver that still runs logs a checkpoint first and deletes older ones then. Whoever read the
+    log before that and the manifests after it misses files that nothing refers to any more.
+    """
+    return read == read_again
 
 
 def _restores(resolution: Resolution) -> TypeGuard[RestoreFrom | ReplayCommit]:

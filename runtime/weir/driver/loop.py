@@ -6,7 +6,6 @@ events; written down, it can be replayed. The clock and the dice are read here a
 
 import logging
 import random
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
@@ -14,11 +13,10 @@ from typing import Protocol
 
 from weir.core.coordinator.actions import EndDriver
 from weir.core.hearing import heard
-from weir.core.ids import Millis
 from weir.core.invariants import violations
 from weir.core.job import Action, Event, Job, next_deadline, step
-from weir.core.lifecycle import TimePassed
 from weir.core.telling import Level, Line, tell
+from weir.driver.passing_time import PassingTime
 from weir.errors import WeirError
 
 log = logging.getLogger("weir.driver")
@@ -43,10 +41,6 @@ Witness = Callable[[Event, Job, tuple[Action, ...]], None]
 """Sees every step after it was decided and before it is carried out."""
 
 
-def wall_clock() -> Millis:
-    return Millis(time.time_ns() // 1_000_000)
-
-
 @dataclass
 class Loop:
     """Decides by the core until the driver's end."""
@@ -56,9 +50,9 @@ class Loop:
     witnesses: Sequence[Witness]
     job: Job
     end: EndDriver | None = None
+    time: PassingTime = field(default_factory=PassingTime)
     _queue: SimpleQueue[Event | WeirError] = field(default_factory=SimpleQueue)
     _dice: random.Random = field(default_factory=random.Random)
-    _now: Millis = Millis(0)
 
     def tell(self, event: Event) -> None:
         """From any thread."""
@@ -84,7 +78,7 @@ class Loop:
         deadline = next_deadline(self.job)
         patience = LONGEST_WAIT_SECONDS
         if deadline is not None:
-            patience = min(max((deadline - wall_clock()) / 1000, 0.0), LONGEST_WAIT_SECONDS)
+            patience = min(self.time.left_ms(deadline) / 1000, LONGEST_WAIT_SECONDS)
         try:
             return self._queue.get(timeout=patience)
         except Empty:
@@ -92,10 +86,9 @@ class Loop:
 
     def _pass_time(self) -> None:
         """Time first: an event is judged by when it was heard."""
-        now = wall_clock()
-        if now > self._now:
-            self._now = now
-            self._step(TimePassed(now, self._dice.random()))
+        passed = self.time.passed(self._dice.random)
+        if passed is not None:
+            self._step(passed)
 
     def _step(self, event: Event) -> None:
         self._log(heard(event, self.name))

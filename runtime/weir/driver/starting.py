@@ -1,14 +1,16 @@
 """Takes a job over: reads its log, decides what to restore, and creates the epoch's entry.
 
 If another driver is faster, everything is read again, for what was read is no longer the end of the
-log (spec C17). Only once the entry exists does this driver know what it restores from. Storage that
-does not answer is asked again: a job that starts has nothing better to do.
+log (spec C17). So is what leads to a refusal, if the driver before has gone on meanwhile. Only once
+the entry exists does this driver know what it restores from. Storage that does not answer is asked
+again: a job that starts has nothing better to do.
 """
 
 import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 from weir.core import recovery, takeover
@@ -27,6 +29,7 @@ from weir.storage.waiting import until_answered
 log = logging.getLogger("weir.driver")
 
 Pause = Callable[[float], None]
+Entries = tuple[tuple[int, Entry], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +55,22 @@ def inherited_max_parallelism(
     If what it goes on from is not there, or is damaged, the restore will say so.
     """
     entries = _entries(store, directory, pause)
+    while wanted := _goes_on_from(entries, wish):
+        manifest = until_answered(partial(manifests.read, store, wanted), pause)
+        if isinstance(manifest, Manifest):
+            return {width.operator: width.max_parallelism for width in manifest.widths}
+        before, entries = entries, _entries(store, directory, pause)
+        if takeover.refusal_stands(before, entries):
+            break
+    return {}
+
+
+def _goes_on_from(entries: Entries, wish: recovery.Wish) -> str:
+    """The manifest's path; empty if the job begins without state."""
     if recovery.begins_without_state(entries, wish):
-        return {}
+        return ""
     line = recovery.candidates(entries)
-    wanted = wish.path or (line[-1].path if line else "")
-    if not wanted:
-        return {}
-    manifest = until_answered(lambda: manifests.read(store, wanted), pause)
-    if not isinstance(manifest, Manifest):
-        return {}
-    return {width.operator: width.max_parallelism for width in manifest.widths}
+    return wish.path or (line[-1].path if line else "")
 
 
 def is_new(
@@ -72,7 +81,7 @@ def is_new(
     return not recovery.candidates(entries) or recovery.begins_without_state(entries, wish)
 
 
-def _entries(store: ObjectStore, directory: str, pause: Pause) -> tuple[tuple[int, Entry], ...]:
+def _entries(store: ObjectStore, directory: str, pause: Pause) -> Entries:
     return until_answered(JobLog(store, directory).read, pause)
 
 
@@ -105,6 +114,21 @@ class Starting:
         ended = recovery.closed_as(entries, self.wish.deployment)
         if ended is not None:
             return AlreadyOver(ended)
+        try:
+            resolution = self._resolve(entries, topology)
+        except JobRejected:
+            if takeover.refusal_stands(entries, self.journal.read()):
+                raise
+            log.info("The driver before went on while its checkpoints were read; reading again.")
+            return None
+        claim = takeover.claim(entries, resolution, self.wish, self.driver)
+        if not until_answered(lambda: self.journal.create(claim.index, claim.entry), self.pause):
+            log.info("Another driver took the job's log over; reading it again.")
+            return None
+        return Begun(takeover.reign(claim, resolution, self.directory), resolution)
+
+    def _resolve(self, entries: Entries, topology: Topology) -> recovery.Resolution:
+        """What to restore from; raises if starting would lose or repeat something."""
         paths = [candidate.path for candidate in recovery.candidates(entries)]
         found = {
             path: manifests.read(self.store, path) for path in (*paths, self.wish.path) if path
@@ -116,8 +140,4 @@ class Starting:
             )
         if isinstance(resolution, recovery.RestoreFrom):
             self.judge(resolution.manifest)
-        claim = takeover.claim(entries, resolution, self.wish, self.driver)
-        if not until_answered(lambda: self.journal.create(claim.index, claim.entry), self.pause):
-            log.info("Another driver took the job's log over; reading it again.")
-            return None
-        return Begun(takeover.reign(claim, resolution, self.directory), resolution)
+        return resolution

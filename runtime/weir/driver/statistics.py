@@ -52,6 +52,8 @@ class CheckpointRecord:
     location: str = ""
     bytes: int = 0
     reason: str = ""
+    ahead: int = 0
+    """Of the clock when it was triggered: all its stamps are by that, so they can be compared."""
     subtasks: dict[SubtaskId, SubtaskRecord] = field(default_factory=dict)
 
 
@@ -73,6 +75,8 @@ class Statistics:
         self._records: dict[CheckpointId, CheckpointRecord] = {}
         self._order: deque[CheckpointId] = deque()
         self._now = Millis(0)
+        self._ahead = 0
+        """How far the wall clock is ahead of that."""
         self.counts = Counts()
         self.status = JobStatus.CREATED
         self.missing_slots = 0
@@ -85,8 +89,8 @@ class Statistics:
     def witness(self, event: Event, job: Job, said: tuple[Action, ...]) -> None:
         with self._lock:
             match event:
-                case TimePassed(now):
-                    self._now = now
+                case TimePassed(now, ahead=ahead):
+                    self._now, self._ahead = now, ahead
                 case events.SubtaskAcked():
                     self._acked(event)
                 case _:
@@ -115,7 +119,7 @@ class Statistics:
         if record is not None and event.subtask not in record.subtasks:
             snapshot = event.snapshot
             record.subtasks[event.subtask] = SubtaskRecord(
-                self._now, snapshot.bytes, snapshot.in_flight_bytes, event.timings
+                self._stamp(record), snapshot.bytes, snapshot.in_flight_bytes, event.timings
             )
 
     def _see(self, action: Action) -> None:
@@ -127,15 +131,18 @@ class Statistics:
                 self.last_failure = why
             case Launch(_, actions.RestoreManifest(manifest, _), _):
                 self.counts.restored += 1
-                self.restored, self.restored_at = manifest, self._now
+                self.restored, self.restored_at = manifest, Millis(self._now + self._ahead)
             case actions.ReportTriggered(checkpoint, kind, at):
-                self._begin(CheckpointRecord(checkpoint, kind, at))
+                self._begin(CheckpointRecord(checkpoint, kind, at, ahead=self._ahead))
             case actions.ReportCompleted():
                 self._completed(action)
             case actions.ReportAborted():
                 self._aborted(action)
             case _:
                 pass
+
+    def _stamp(self, record: CheckpointRecord) -> Millis:
+        return Millis(self._now + record.ahead)
 
     def _begin(self, record: CheckpointRecord) -> None:
         self._records[record.checkpoint] = record
@@ -147,7 +154,7 @@ class Statistics:
         self.counts.completed += 1
         record = self._records.get(report.manifest.checkpoint)
         if record is not None:
-            record.fate, record.ended_at = Fate.COMPLETED, self._now
+            record.fate, record.ended_at = Fate.COMPLETED, self._stamp(record)
             record.duration_ms = report.duration_ms
             record.location, record.bytes = report.manifest.location, report.manifest.bytes
             if record.kind.commits:
@@ -159,7 +166,7 @@ class Statistics:
         self.counts.failed += 1
         record = self._records.get(report.checkpoint)
         if record is not None:
-            record.fate, record.ended_at = Fate.FAILED, self._now
+            record.fate, record.ended_at = Fate.FAILED, self._stamp(record)
             record.reason = f"{report.reason.name}: {report.message}"
 
 

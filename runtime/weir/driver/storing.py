@@ -32,6 +32,14 @@ StorageAction = (
 )
 
 
+def entry_failed(index: int, problem: Exception) -> Event:
+    """What the coordinator hears when the creation of an entry ended in an error."""
+    if isinstance(problem, SURELY_NOT):
+        return events.EntryNotCreated(index, str(problem))
+    log.warning("Nobody knows if log entry %s was created: %s", index, problem)
+    return events.EntryInDoubt(index)
+
+
 class Storing:
     """Storage as the loop sees it: orders in, events out."""
 
@@ -79,11 +87,8 @@ class Storing:
     def _create_entry(self, action: actions.CreateEntry) -> Event:
         try:
             is_ours = self._journal.create(action.index, action.entry)
-        except SURELY_NOT as problem:
-            return events.EntryNotCreated(action.index, str(problem))
         except Exception as problem:  # noqa: BLE001 - storage may fail in any way
-            log.warning("Nobody knows if log entry %s was created: %s", action.index, problem)
-            return events.EntryInDoubt(action.index)
+            return entry_failed(action.index, problem)
         return events.EntryCreated(action.index) if is_ours else events.EntryTaken(action.index)
 
     def _look(self, action: actions.LookForSuccessor) -> Event:

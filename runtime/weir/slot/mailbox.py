@@ -23,22 +23,18 @@ from weir.core.task import Order, Task
 from weir.core.turns import Advance, Mail, Poll, Process, Reach, Rest, Turn, Turns
 from weir.exchange import Arrived, Broken, Credited, Exchange, Run
 from weir.ports.failures import UserCodeFailed
-from weir.ports.operators import Clock
 from weir.slot.hosted import OUTPUT_LIMIT, Hosted
 from weir.slot.launching import Launcher, Prepared
 from weir.slot.post import Post
 from weir.slot.reading import SourceOperator
 from weir.slot.uploads import Uploads
+from weir.wire.clocks import ProcessClock
 from weir.wire.control import Abort, Completed, Failed, Gauge, HostSubtasks, Leave, Reset, Tell
 
 log = logging.getLogger("weir.slot")
 
 BATCH_LIMIT = 32
 LONGEST_REST_MS = 1000
-
-
-def wall_clock() -> Millis:
-    return Millis(time.time_ns() // 1_000_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +54,11 @@ class Mailbox:
         launcher: Launcher,
         exchange: Exchange,
         speak: Callable[[object], None],
-        clock: Clock = wall_clock,
+        clock: ProcessClock | None = None,
     ) -> None:
-        self.now = clock
+        self._clock = clock or ProcessClock()
+        self.now = self._clock.wall
+        """What operators see: processing time is the wall clock's."""
         self._launcher = launcher
         self._exchange = exchange
         self._speak = speak
@@ -134,31 +132,32 @@ class Mailbox:
     def _patience(self) -> float:
         """How long nothing will happen by itself."""
         deadlines = [hosted.task.next_deadline() for hosted in self._ready()]
-        deadlines += [self._next_timer(hosted) for hosted in self._ready()]
         deadlines += list(self._alarms.values())
-        soonest = min((d for d in deadlines if d is not None), default=None)
-        if soonest is None:
-            return LONGEST_REST_MS / 1000
-        return min(max(soonest - self.now(), 0), LONGEST_REST_MS) / 1000
+        timers = [self._next_timer(hosted) for hosted in self._ready()]
+        now, wall = self._clock.now(), self._clock.wall()
+        left = [due - now for due in deadlines if due is not None]
+        left += [due - wall for due in timers if due is not None]
+        return min(max(min(left, default=LONGEST_REST_MS), 0), LONGEST_REST_MS) / 1000
 
     def _ready(self) -> list[Hosted]:
         return [hosted for hosted in self._hosted.values() if hosted.is_ready]
 
     def _chores(self) -> None:
         """What time alone makes due."""
-        now = self.now()
+        now, wall = self._clock.now(), self._clock.wall()
         for subtask in [s for s, due in self._alarms.items() if due <= now]:
             del self._alarms[subtask]
             self._turns.idle_sources.discard(subtask)
         for hosted in self._ready():
-            self._pass_time(hosted, now)
+            hosted.task.ahead = wall - now
+            self._pass_time(hosted, now, wall)
 
-    def _pass_time(self, hosted: Hosted, now: Millis) -> None:
+    def _pass_time(self, hosted: Hosted, now: Millis, wall: Millis) -> None:
         deadline = hosted.task.next_deadline()
         if deadline is not None and deadline <= now:
             self._guarded(hosted, lambda: hosted.obey(hosted.task.pass_time(now)))
         timer = self._next_timer(hosted)
-        if timer is not None and timer <= now:
+        if timer is not None and timer <= wall:
             self._guarded(hosted, hosted.fire)
 
     def _next_timer(self, hosted: Hosted) -> Millis | None:
@@ -199,7 +198,7 @@ class Mailbox:
             case Mail(_, message):
                 self._read_mail(hosted, message)
             case Reach(_, channel, marker):
-                hosted.obey(hosted.task.reach(channel, marker, self.now()))
+                hosted.obey(hosted.task.reach(channel, marker, self._clock.now()))
             case Advance(_, channel, marker):
                 if not hosted.advance(channel, marker):
                     hosted.task.inboxes[channel].put_back(marker)
@@ -211,7 +210,7 @@ class Mailbox:
                 pass
 
     def _read_mail(self, hosted: Hosted, message: object) -> None:
-        task, now = hosted.task, self.now()
+        task, now = hosted.task, self._clock.now()
         match message:
             case Barrier():
                 hosted.obey(task.trigger(message, now))
@@ -324,7 +323,7 @@ class Mailbox:
             self._post.keep_early(run, channel, element)
             return
         self._guarded(
-            hosted, lambda: hosted.obey(hosted.task.receive(channel, element, self.now()))
+            hosted, lambda: hosted.obey(hosted.task.receive(channel, element, self._clock.now()))
         )
 
     def _credited(self, run: Run, channel: ChannelId, batches: int) -> None:
@@ -364,7 +363,7 @@ class Mailbox:
 
     def rest(self, hosted: Hosted, millis: int) -> None:
         self._turns.idle_sources.add(hosted.subtask)
-        self._alarms[hosted.subtask] = Millis(self.now() + millis)
+        self._alarms[hosted.subtask] = Millis(self._clock.now() + millis)
 
     def unsaved_bytes(self, before: CheckpointId) -> int:
         """What is held of older checkpoints until it is durable, for subtasks that are gone too."""

@@ -56,7 +56,7 @@ def a_job(**changed: object) -> Job:
 def a_ticket(checkpoint: int) -> Ticket:
     here = CheckpointId(checkpoint)
     now = Millis(0)
-    return Ticket(here, REQUEST, PLAN, now, now, "job", CheckpointId(0), ())
+    return Ticket(here, REQUEST, PLAN, now, now, now, "job", CheckpointId(0), ())
 
 
 def collecting(checkpoint: int, *, awaiting: frozenset[SubtaskId]) -> Collecting:

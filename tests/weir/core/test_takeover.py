@@ -10,7 +10,7 @@ from coordinated_job import CHECKPOINT, DIRECTORY, STOP, a_manifest
 from weir.core.coordinator.state import Borrowed, FromNothing
 from weir.core.journal import ID_BLOCK, CheckpointLogged, EpochTaken, IdsReserved
 from weir.core.recovery import ReplayCommit, RestoreFrom, StartFresh, Wish
-from weir.core.takeover import Claim, claim, reign
+from weir.core.takeover import Claim, claim, refusal_stands, reign
 
 WISH = Wish("submission-2")
 
@@ -150,3 +150,13 @@ def test_a_reign_begins_with_what_its_entry_says():
 
     assert (begins.epoch, begins.index, begins.next_id) == (2, 1, 33)
     assert begins.ids_until == 33 + ID_BLOCK
+
+
+def test_a_refusal_stands_only_on_the_log_that_is_still_there():
+    """C17 C15: a driver that goes on deletes what its newest checkpoint subsumes."""
+    read = tuple(enumerate((logged(3), logged(4))))
+    moved = (*read, (2, logged(5)))
+
+    assert refusal_stands(read, read)
+    assert not refusal_stands(read, moved)
+    assert not refusal_stands(read, None)

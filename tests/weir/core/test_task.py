@@ -118,6 +118,18 @@ def test_alignment_and_start_delay_are_measured():
     assert (ack.start_delay_ms, ack.alignment_ms) == (30, 60)
 
 
+def test_a_start_delay_is_measured_by_the_clock_of_the_trigger():
+    """A2: barriers carry stamps of the wall clock, which somebody may have set since we began."""
+    slot = a_slot(A)
+    slot.task.ahead = -1_000
+    slot.pass_time(1_130)
+    slot.feed(A, replace(barrier(1), triggered_at=Millis(100)))
+    slot.upload(1)
+
+    (ack,) = slot.ordered(Ack)
+    assert ack.start_delay_ms == 30
+
+
 def test_alignment_of_an_overtaking_barrier_is_measured_to_the_last_channel():
     """A2, A4: it blocks nobody, and still takes that long."""
     slot = a_slot(A, B)

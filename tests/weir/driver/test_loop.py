@@ -1,6 +1,7 @@
 """The driver's loop: an event at a time into the core, its actions to the hands, until the end."""
 
 import logging
+import time
 
 import pytest
 
@@ -82,6 +83,25 @@ def test_a_deadline_wakes_the_loop_though_nobody_says_anything(hands):
     def answer(launch, _):
         if not lost:
             lost.append(launch)
+            return [SlotLost(SLOTS[0], 0.5), SlotRegistered("slot-2", "executor")]
+        return [SubtaskRunning(launch.attempt, subtask) for subtask, _, _ in launch.placements]
+
+    hands.says[Launch] = answer
+    end = drive(hands, beginning=beginning)
+    assert end.status is JobStatus.CANCELED
+    assert [launch.attempt for launch in hands.of(Launch)] == [1, 2]
+
+
+def test_a_clock_that_is_set_back_delays_no_restart(hands, monkeypatch):
+    """C6 R2: intervals and timeouts are not measured by a clock that people set."""
+    beginning = a_beginning(strategy=FixedDelay(1, 5))
+    wall = time.time_ns
+    lost = []
+
+    def answer(launch, _):
+        if not lost:
+            lost.append(launch)
+            monkeypatch.setattr(time, "time_ns", lambda: wall() - 3_600 * 10**9)
             return [SlotLost(SLOTS[0], 0.5), SlotRegistered("slot-2", "executor")]
         return [SubtaskRunning(launch.attempt, subtask) for subtask, _, _ in launch.placements]
 

@@ -20,7 +20,7 @@ from weir.driver.starting import (
 )
 from weir.errors import JobRejected, Unavailable
 from weir.storage import manifests
-from weir.storage.contract import InDoubt, NotStored
+from weir.storage.contract import InDoubt, NotFound, NotStored
 from weir.storage.log import JobLog
 
 WISH = Wish("first submission")
@@ -60,6 +60,19 @@ class Takeover:
 
     def newest(self):
         return self.journal.read()[-1]
+
+    def goes_on_beside(self, index, checkpoint, subsumed):
+        """The driver before completes and subsumes, once the log was read and before more is."""
+        read = self.store.read
+
+        def raced(url):
+            if url.endswith("_metadata"):
+                self.store.read = read
+                self.completed(index, checkpoint)
+                self.store.delete([f"{subsumed.location}/_metadata"])
+            return read(url)
+
+        self.store.read = raced
 
 
 @pytest.fixture
@@ -111,6 +124,36 @@ def test_everything_is_read_again_when_another_was_faster(job):
     assert isinstance(begun.resolution, RestoreFrom)
     assert begun.resolution.manifest.checkpoint == 4
     assert begun.reign.index == 2
+
+
+def test_a_takeover_beside_a_driver_that_subsumes_reads_the_log_again(job):
+    """C17 C15: a manifest that was deleted while the log was read is no damage."""
+    job.reigned()
+    job.goes_on_beside(2, 4, subsumed=job.completed(1, 3))
+
+    begun = job.start()
+
+    assert isinstance(begun.resolution, RestoreFrom)
+    assert begun.resolution.manifest.checkpoint == 4
+    assert begun.reign.index == 3
+
+
+def test_state_files_that_go_while_they_are_judged_refuse_nothing(job):
+    """C17 S12: what does not fit counts only if the log is still the one that was read."""
+    job.reigned()
+    job.completed(1, 3)
+    judged = []
+
+    def judge(manifest):
+        judged.append(manifest.checkpoint)
+        if len(judged) == 1:
+            job.completed(2, 4)
+            raise NotFound(f"{DIRECTORY}/shared/a")
+
+    starting = Starting(job.store, job.journal, DIRECTORY, "driver-b", WISH, job.pause, judge)
+
+    assert starting.take_over(TOPOLOGY).resolution.manifest.checkpoint == 4
+    assert judged == [3, 4]
 
 
 def test_a_submission_that_wants_no_state_begins_a_line_of_its_own(job):
@@ -276,6 +319,14 @@ def test_a_job_that_sets_no_max_parallelism_inherits_that_of_its_newest_checkpoi
     manifest = job.completed(1, 4)
     inherited = inherited_max_parallelism(job.store, DIRECTORY, WISH)
     assert inherited == {width.operator: width.max_parallelism for width in manifest.widths}
+
+
+def test_what_is_inherited_beside_a_driver_that_subsumes_is_read_again(job):
+    """S11 C17: to inherit nothing then would change the number of key groups."""
+    job.reigned()
+    job.goes_on_beside(2, 4, subsumed=job.completed(1, 3))
+
+    assert inherited_max_parallelism(job.store, DIRECTORY, WISH, job.pause)["sum"] == 128
 
 
 def test_a_named_savepoint_says_what_is_inherited(job):

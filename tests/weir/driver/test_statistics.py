@@ -6,7 +6,7 @@ from coordinated_job import EVERYONE, READ_0, SUM_0
 from driven_job import ObligingHands, a_beginning, drive
 from weir.core.attempt import FailureCause, SlotLost, SlotRegistered, SubtaskFailed
 from weir.core.coordinator import actions, events
-from weir.core.ids import CheckpointId
+from weir.core.ids import CheckpointId, Millis
 from weir.core.job import Launch
 from weir.core.lifecycle import JobStatus, SubtaskRunning, TimePassed
 from weir.core.reasons import Reason
@@ -104,6 +104,21 @@ def test_only_the_newest_are_kept_in_detail(statistics):
     history = statistics.history()
     assert [record.checkpoint for record in history] == list(range(KEPT + 2, 2, -1))
     assert statistics.find(1) is None
+
+
+def test_a_clock_that_is_set_during_a_checkpoint_changes_its_duration_by_nothing(statistics):
+    """C21 U1: its stamps are by the clock of its trigger, the next one's by the clock as set."""
+    first, second = (
+        actions.ReportTriggered(CheckpointId(1), CheckpointKind.CHECKPOINT, Millis(1_010)),
+        actions.ReportTriggered(CheckpointId(2), CheckpointKind.CHECKPOINT, Millis(540)),
+    )
+    aborted = actions.ReportAborted(CheckpointId(1), Reason.CHECKPOINT_EXPIRED, "late")
+    statistics.witness(TimePassed(1_000, ahead=10), None, (first,))
+    statistics.witness(TimePassed(1_030, ahead=-490), None, (aborted, second))
+
+    newer, older = statistics.history()
+    assert (older.triggered_at, older.ended_at) == (1_010, 1_040)
+    assert newer.triggered_at == 540
 
 
 def test_a_reader_has_copies_that_do_not_change_under_its_eyes(hands, statistics):

@@ -95,6 +95,20 @@ def test_a_reader_asks_for_a_split_once_and_then_waits(source, sink):
 # Attempts
 
 
+def test_a_source_that_rests_is_asked_again_though_the_clock_was_set_back(source, sink):
+    """A11: how long it rests is an interval."""
+    source.feed(1)
+    with slots_in_hand(a_chain(source, sink, Tenfold())) as job:
+        begin(job)
+        job.assign(READ_0, ONE)
+        job.until(lambda: sink.written == [10])
+        job.settle()
+        job.skew = -3_600_000
+        job.settle()
+        source.feed(2)
+        job.until(lambda: sink.written == [10, 20])
+
+
 def test_a_relaunched_subtask_forgets_its_earlier_attempt(source, sink):
     """R3: survivors are reset in place and begin anew in the same process."""
     source.feed(1, 2)

@@ -227,7 +227,7 @@ def _on_entry_created(state: Coordinator, event: EntryCreated) -> Step:
 
 
 def _on_time(state: Coordinator, event: TimePassed) -> Step:
-    state = replace(state, now=max(state.now, event.now))
+    state = replace(state, now=max(state.now, event.now), ahead=event.ahead)
     actions: tuple[Action, ...] = ()
     for due in (triggering.expire, triggering.tick, completing.repeat_farewell, _retry):
         state, more = due(state)

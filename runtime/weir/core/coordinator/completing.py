@@ -160,7 +160,7 @@ def _manifest(state: Coordinator, pending: Collected) -> Manifest:
         checkpoint=ticket.checkpoint,
         epoch=state.epoch,
         kind=ticket.request.kind,
-        taken_at=ticket.started_at,
+        taken_at=ticket.stamp,
         location=ticket.location,
         fingerprint=state.topology.fingerprint(),
         widths=tuple(

@@ -40,6 +40,8 @@ class Ticket:
     request: Request
     plan: Plan
     started_at: Millis
+    stamp: Millis
+    """What the wall clock showed then."""
     deadline: Millis
     location: str
     base: CheckpointId
@@ -214,6 +216,9 @@ class Coordinator:
     next_id: CheckpointId
     ids_until: CheckpointId
     now: Millis = Millis(0)
+    """Grows whatever is done to the wall clock: every deadline is measured by it."""
+    ahead: int = 0
+    """How far the wall clock is ahead of that."""
     status: JobStatus = JobStatus.CREATED
     life: Life = Living()
     clock: Idle | Ticking = Idle()
@@ -247,6 +252,11 @@ class Coordinator:
     wanted: tuple[RestorePointWanted, ...] = ()
     looking: bool = False
     """Whether another driver reigns is being looked up."""
+
+    @property
+    def stamp(self) -> Millis:
+        """What the wall clock shows, for people and for other processes."""
+        return Millis(self.now + self.ahead)
 
     def find(self, checkpoint: CheckpointId) -> Pending | None:
         for pending in self.pending:

@@ -221,6 +221,7 @@ def _ticket(state: Coordinator, request: Request, plan: Plan) -> Ticket:
         request=request,
         plan=plan,
         started_at=state.now,
+        stamp=state.stamp,
         deadline=Millis(state.now + state.policy.timeout_ms),
         location=location,
         base=base,
@@ -264,7 +265,7 @@ def _inject_when_ready(state: Coordinator, pending: Preparing) -> Step:
     collecting = Collecting(ticket, pending.states, frozenset(ticket.plan.wait_for))
     held, state = state.held, replace(state.with_pending(collecting), held=(), failed_triggers=0)
     started: tuple[Action, ...] = (
-        ReportTriggered(ticket.checkpoint, ticket.request.kind, state.now),
+        ReportTriggered(ticket.checkpoint, ticket.request.kind, state.stamp),
         Trigger(_barrier(state, ticket), targets(state, ticket.plan.trigger)),
         *held,
     )
@@ -289,7 +290,7 @@ def _barrier(state: Coordinator, ticket: Ticket) -> Barrier:
     elif policy.unaligned:
         alignment = AlignmentType.UNALIGNED
     return Barrier(
-        ticket.checkpoint, kind, alignment, state.now, ticket.location, timeout, ticket.base
+        ticket.checkpoint, kind, alignment, state.stamp, ticket.location, timeout, ticket.base
     )
 
 

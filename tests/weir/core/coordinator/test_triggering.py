@@ -32,6 +32,7 @@ from weir.core.coordinator.actions import (
     SendToSubtask,
     SnapshotOperators,
     Trigger,
+    WriteManifest,
 )
 from weir.core.coordinator.events import (
     LocationNotPrepared,
@@ -41,7 +42,7 @@ from weir.core.coordinator.events import (
     OperatorSpoke,
 )
 from weir.core.coordinator.state import Idle
-from weir.core.lifecycle import JobStatus
+from weir.core.lifecycle import JobStatus, TimePassed
 from weir.core.policy import Mode, Policy
 from weir.core.reasons import Reason
 from weir.core.snapshots import CheckpointKind, CoordinatorSnapshot
@@ -452,3 +453,18 @@ def test_nothing_starts_while_too_much_is_being_cleaned_up():
     assert each(Trigger, story.ask()) == []
     story.tidy_up()
     assert story.state.pending[0].ticket.checkpoint == 3
+
+
+def test_stamps_are_by_the_wall_clock_and_deadlines_are_not():
+    """C6 C21: a clock that was set back shows in what people read, and expires nothing."""
+    job = a_running_job()
+    job.hear(TimePassed(50_000, ahead=-40_000))
+
+    said = job.start()
+
+    assert only(ReportTriggered, said).at == 10_000
+    assert only(Trigger, said).barrier.triggered_at == 10_000
+    (pending,) = job.state.pending
+    assert pending.ticket.deadline == 50_000 + job.state.policy.timeout_ms
+    written = only(WriteManifest, job.ack_rest(pending.ticket.checkpoint))
+    assert written.manifest.taken_at == 10_000
