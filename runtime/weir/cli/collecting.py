@@ -29,9 +29,11 @@ class Leftovers:
     @property
     def summary(self) -> str:
         epoch, total = self.survey.epoch, sum(self.sizes.values())
+        broken = sum(url in self.survey.unfinished for url in self.sizes)
         return (
-            f"{len(self.sizes)} files, {figures.size(total)}, are left by epochs before {epoch},"
-            " and nobody refers to them."
+            f"{len(self.sizes)} files, {figures.size(total)}, are left and nobody refers to them:"
+            f" {len(self.sizes) - broken} by epochs before {epoch}, {broken} by writes that broke"
+            " off."
         )
 
     def table(self) -> Table:
@@ -49,11 +51,14 @@ class Leftovers:
 def look_through(directory: str, older_than: str) -> Leftovers:
     store = StoreByScheme()
     found = collecting.survey(store, directory.rstrip("/"))
-    unwanted = collecting.leftovers(found)
+    now = Millis(time.time_ns() // 1_000_000)
+    unwanted, abandoned = collecting.leftovers(found), collecting.abandoned(found, now)
     if older_than:
-        before = Millis(time.time_ns() // 1_000_000 - _age(older_than))
+        before = Millis(now - _age(older_than))
         found = replace(found, changed_at=collecting.written_at(unwanted))
         unwanted = collecting.leftovers(found, before)
+        abandoned = tuple(url for url in abandoned if found.unfinished[url] < before)
+    unwanted += abandoned
     return Leftovers(store, found, {url: store.size(url) for url in unwanted})
 
 

@@ -2,10 +2,11 @@
 
 A request has an id; the same id asked twice is one request with one answer, so that a client whose
 connection broke may ask again (an idempotency key). Every request gets an answer, at the latest
-when the driver ends.
+when the driver ends. The newest answers are kept; a job may live for years.
 """
 
 import threading
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from uuid import uuid4
@@ -19,6 +20,9 @@ from weir.core.snapshots import CheckpointKind
 
 Outcome = Granted | Denied
 
+KEPT_ANSWERS = 1_000
+"""Requests that stay known after their answer; older ones are forgotten."""
+
 TOO_LATE = Denied(Reason.CHECKPOINT_COORDINATOR_SHUTDOWN, "the job's driver has ended")
 
 
@@ -27,6 +31,8 @@ class Requests:
 
     def __init__(self) -> None:
         self._asked: dict[RequestId, Future[Outcome]] = {}
+        self._answered: deque[RequestId] = deque()
+        """The oldest first."""
         self._lock = threading.Lock()
         self._is_over = False
 
@@ -44,7 +50,7 @@ class Requests:
                 return request, known
             future = self._asked[request] = Future()
             if self._is_over:
-                future.set_result(TOO_LATE)
+                self._settle(request, future, TOO_LATE)
                 return request, future
         tell(CheckpointRequested(request, kind, location))
         return request, future
@@ -56,12 +62,18 @@ class Requests:
         with self._lock:
             future = self._asked.get(request)
             if future is not None and not future.done():
-                future.set_result(outcome)
+                self._settle(request, future, outcome)
 
     def close(self) -> None:
         """The driver ends: whoever still waits would wait for ever."""
         with self._lock:
             self._is_over = True
-            for future in self._asked.values():
+            for request, future in list(self._asked.items()):
                 if not future.done():
-                    future.set_result(TOO_LATE)
+                    self._settle(request, future, TOO_LATE)
+
+    def _settle(self, request: RequestId, future: Future[Outcome], outcome: Outcome) -> None:
+        future.set_result(outcome)
+        self._answered.append(request)
+        if len(self._answered) > KEPT_ANSWERS:
+            del self._asked[self._answered.popleft()]

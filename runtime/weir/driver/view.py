@@ -224,6 +224,7 @@ class DriverView:
 
     def order(self, order: Order, key: str) -> str:
         with self._lock:
+            self._forget_answered()
             known = self._ordered.get(key)
             if known is not None:
                 return self._same(known, order, key)
@@ -232,6 +233,14 @@ class DriverView:
             self._ordered[request] = order
             self._give(order, request)
         return request
+
+    def _forget_answered(self) -> None:
+        """What the driver has forgotten was answered long ago."""
+        self._ordered = {
+            request: order
+            for request, order in self._ordered.items()
+            if isinstance(order, Cancel) or self._driver.outcome_of(request) is not None
+        }
 
     def _same(self, known: Order, order: Order, key: str) -> str:
         if known == order:

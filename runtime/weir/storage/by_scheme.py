@@ -34,6 +34,9 @@ class StoreByScheme:
     def list(self, directory: str) -> tuple[str, ...]:
         return self._of(directory).list(directory)
 
+    def list_unfinished(self, directory: str) -> tuple[str, ...]:
+        return self._of(directory).list_unfinished(directory)
+
     def write(self, url: str, data: Data) -> None:
         self._of(url).write(url, data)
 

@@ -4,6 +4,9 @@ Reading comes first, then one decision on what was read, then the deletion, and 
 not been taken over meanwhile. Whatever is in doubt stays: savepoints, every directory that is no
 checkpoint's, files of the newest epoch, files whose epoch is not known. A log that cannot be read
 to its end, or a checkpoint whose references cannot be read, refuses the whole collection.
+
+Temporary files belong to no epoch. One to which nothing was written for long is of a write that has
+broken off; if that should be wrong, its writer is refused and tries again.
 """
 
 import re
@@ -30,6 +33,9 @@ OURS = re.compile(r"(chk-\d+|shared|taskowned)/")
 """What checkpoints are made of, below a job's directory; all else there is none of our business."""
 
 _BELOW = re.compile(r"^.*/(?=(chk-\d+|shared|taskowned)/)")
+ABANDONED_AFTER_MS = 3_600_000
+"""A write that goes on changes its temporary file far more often."""
+
 _STATE_FILE = re.compile(r"-e(\d+)-a\d+$")
 
 
@@ -47,6 +53,8 @@ class Survey:
     """By the checkpoints that the log offers and by savepoints, with their manifests."""
     changed_at: Mapping[str, Millis] = field(default_factory=dict)
     """When files were written, where somebody wants to know."""
+    unfinished: Mapping[str, Millis] = field(default_factory=dict)
+    """Temporary files of writes, and when something was written to them last."""
 
 
 def survey(store: ObjectStore, directory: str) -> Survey:
@@ -73,6 +81,7 @@ def _surveyed(store: ObjectStore, directory: str, entries: Entries) -> Survey:
         listed,
         {url: each.epoch for url, each in found.items() if isinstance(each, Manifest)},
         frozenset(url for url in listed if name_of(url) in names),
+        unfinished=written_at(store.list_unfinished(directory)),
     )
 
 
@@ -89,6 +98,11 @@ def leftovers(found: Survey, before: Millis | None = None) -> tuple[str, ...]:
         if before is None or (url in found.changed_at and found.changed_at[url] < before)
     )
     return tuple(sorted(old, key=lambda url: (not url.endswith(MANIFEST), url)))
+
+
+def abandoned(found: Survey, now: Millis) -> tuple[str, ...]:
+    """Temporary files that no write will finish."""
+    return tuple(url for url, at in found.unfinished.items() if now - at > ABANDONED_AFTER_MS)
 
 
 def collect(store: ObjectStore, found: Survey, unwanted: Iterable[str]) -> None:

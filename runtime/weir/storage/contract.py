@@ -58,6 +58,9 @@ class ObjectStore(Protocol):
     def list(self, directory: str) -> tuple[str, ...]:
         """Every object below the directory, however deep, in order of their names."""
 
+    def list_unfinished(self, directory: str) -> tuple[str, ...]:
+        """Temporary files below the directory, of writes that go on or have broken off."""
+
     def write(self, url: str, data: Data) -> None:
         """Durable when it returns. What was there before is replaced in one step."""
 

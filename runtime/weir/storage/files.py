@@ -68,10 +68,10 @@ class FileStore:
         return True
 
     def list(self, directory: str) -> tuple[str, ...]:
-        found: list[str] = []
-        for folder, _, names in os.walk(_path(directory)):
-            found += [f"{SCHEME}{folder}/{n}" for n in names if not n.startswith(UNFINISHED)]
-        return tuple(sorted(found))
+        return tuple(url for url in _files_below(directory) if not _is_temporary(url))
+
+    def list_unfinished(self, directory: str) -> tuple[str, ...]:
+        return tuple(url for url in _files_below(directory) if _is_temporary(url))
 
     def write(self, url: str, data: Data) -> None:
         path = _path(url)
@@ -125,6 +125,15 @@ class FileStore:
 def _path(url: str) -> Path:
     assert url.startswith(f"{SCHEME}/"), f"{url} is not the URL of a file"
     return Path(url.removeprefix(SCHEME))
+
+
+def _files_below(directory: str) -> list[str]:
+    walk = os.walk(_path(directory))
+    return sorted(f"{SCHEME}{folder}/{name}" for folder, _, names in walk for name in names)
+
+
+def _is_temporary(url: str) -> bool:
+    return url.rpartition("/")[2].startswith(UNFINISHED)
 
 
 def _first_bytes(path: Path, size: int) -> bytes:

@@ -104,6 +104,11 @@ class S3Store:
         names = self._look(directory, lambda: self._files._find(f"{_name(directory)}/"))  # noqa: SLF001
         return tuple(sorted(f"{scheme}://{name}" for name in cast("Iterable[str]", names)))
 
+    def list_unfinished(self, directory: str) -> tuple[str, ...]:
+        """None: an upload that broke off is no object, and a rule of the bucket ends it."""
+        del directory
+        return ()
+
     def write(self, url: str, data: Data) -> None:
         content = bytes(memoryview(data))
         self._change(url, len(content), lambda: self._files._pipe_file(_name(url), content))  # noqa: SLF001

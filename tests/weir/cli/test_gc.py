@@ -1,5 +1,7 @@
 """The command `weir gc`, on a directory that drivers have left."""
 
+import os
+
 import pytest
 from typer.testing import CliRunner
 
@@ -70,6 +72,21 @@ def test_young_files_stay_if_an_age_is_given(home):
     """U2: the file was written a moment ago."""
     weir("gc", home, "--yes", "--older-than", "1h")
     assert (home / LEFT).exists()
+
+
+def test_temporary_files_of_writes_that_broke_off_are_deleted(home):
+    """S4: whichever driver left them; one that is written to now stays."""
+    old, young = (home / f"log/.weir-unfinished-{letter * 32}" for letter in "ab")
+    for path in (old, young):
+        path.write_bytes(b"half")
+    os.utime(old, (0, 0))
+
+    shown = weir("gc", home, "--yes")
+
+    assert f"log/{old.name}" in shown.stdout
+    assert "1 by epochs before 2, 1 by writes that broke off" in shown.stderr
+    assert not old.exists()
+    assert young.exists()
 
 
 def test_an_age_that_is_none_and_a_directory_that_is_no_jobs_are_refused(home, tmp_path_factory):

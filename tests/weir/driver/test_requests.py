@@ -7,7 +7,7 @@ from weir.core.coordinator.events import CheckpointRequested
 from weir.core.ids import CheckpointId
 from weir.core.reasons import Reason
 from weir.core.snapshots import CheckpointKind
-from weir.driver.requests import Requests
+from weir.driver.requests import KEPT_ANSWERS, Requests
 
 SAVEPOINT = CheckpointKind.SAVEPOINT
 DONE = Granted(CheckpointId(4), "file:///savepoints/a")
@@ -45,6 +45,28 @@ def test_the_same_key_asked_twice_is_one_request(requests, told):
     _, second = requests.ask(told.append, SAVEPOINT, key="nonce-1")
     assert second is first
     assert len(told) == 1
+
+
+def test_answers_are_kept_for_the_newest_requests_only(requests, told):
+    """R7 K3: a job that runs for years forgets what was answered long ago, and nothing else."""
+    _, open_one = requests.ask(told.append, SAVEPOINT, key="still open")
+    for number in range(KEPT_ANSWERS + 2):
+        requests.ask(told.append, SAVEPOINT, key=f"nonce-{number}")
+        requests.answer(f"nonce-{number}", DONE)
+
+    assert requests.find("still open") is open_one
+    assert [requests.find(f"nonce-{number}") for number in (0, 1)] == [None, None]
+    assert requests.find("nonce-2") is not None
+    assert requests.find(f"nonce-{KEPT_ANSWERS + 1}") is not None
+
+
+def test_requests_after_the_end_are_not_kept_for_ever_either(requests, told):
+    """R7."""
+    requests.close()
+    for number in range(KEPT_ANSWERS + 1):
+        requests.ask(told.append, SAVEPOINT, key=f"nonce-{number}")
+
+    assert requests.find("nonce-0") is None
 
 
 def test_requests_without_a_key_are_different_ones(requests, told):

@@ -38,7 +38,7 @@ from weir.core.snapshots import (
 )
 from weir.core.topology import Edge, EdgeKind, Operator, Topology
 from weir.dataflow.physical import JobGraph, RelayHead, Stage
-from weir.driver.requests import Requests
+from weir.driver.requests import KEPT_ANSWERS, Requests
 from weir.driver.statistics import Statistics
 from weir.driver.view import DriverView
 from weir.errors import JobRejected
@@ -418,6 +418,19 @@ def test_the_same_key_is_the_same_request(driver, view, order):
     """K3: told once, whatever the client repeats."""
     assert view.order(order, "upgrade-7") == view.order(order, "upgrade-7") == "upgrade-7"
     assert len(driver.told) == 1
+
+
+def test_a_key_whose_answer_was_forgotten_is_a_new_request(driver, view):
+    """R7 K3: neither orders nor answers are kept for the whole life of a job."""
+    view.order(TakeCheckpoint(), "nonce")
+    for number in range(KEPT_ANSWERS + 1):
+        view.order(TakeCheckpoint(), f"nonce-{number}")
+        driver.requests.answer(f"nonce-{number}", actions.Denied(Reason.CHECKPOINT_EXPIRED, "late"))
+
+    assert view.request("nonce-0") is None
+    assert view.order(TakeSavepoint(""), "nonce-0") == "nonce-0"
+    assert view.request("nonce-0").status is RequestStatus.IN_PROGRESS
+    assert view.request("nonce").status is RequestStatus.IN_PROGRESS
 
 
 def test_a_key_of_another_order_is_refused(driver, view):

@@ -24,7 +24,16 @@ from weir.core.snapshots import (
 )
 from weir.errors import JobRejected
 from weir.storage import manifests, state_files
-from weir.storage.collecting import Survey, collect, is_ours, leftovers, survey, written_at
+from weir.storage.collecting import (
+    ABANDONED_AFTER_MS,
+    Survey,
+    abandoned,
+    collect,
+    is_ours,
+    leftovers,
+    survey,
+    written_at,
+)
 from weir.storage.log import JobLog
 from weir.storage.memory import MemoryStore
 from weir.storage.objects import store_for
@@ -352,3 +361,27 @@ def test_a_bucket_is_collected_like_a_directory(in_s3, s3_server):
     assert "Nothing is left over." in gc("--older-than", "1h")
     assert "1 files, 5 B" in gc()
     assert [in_s3.store.exists(url) for url in (left, kept)] == [False, True]
+
+
+def test_a_temporary_file_is_abandoned_when_nothing_was_written_to_it_for_long():
+    """S4: a write that still goes on changes its file, and so keeps it."""
+    now = Millis(10 * ABANDONED_AFTER_MS)
+    ages = {"old": ABANDONED_AFTER_MS + 1, "young": ABANDONED_AFTER_MS}
+    times = {f"{HOME}/chk-1/{name}": Millis(now - age) for name, age in ages.items()}
+    found = Survey(HOME, Epoch(1), (), {}, frozenset(), unfinished=times)
+
+    assert abandoned(found, now) == (f"{HOME}/chk-1/old",)
+    assert leftovers(found) == ()
+
+
+def test_temporary_files_are_found_wherever_they_lie_in_a_jobs_directory(tmp_path):
+    """S4: beside log entries and in savepoints too, and none of another job."""
+    job = Job(store_for("file://"), f"file://{tmp_path}/orders").begin()
+    names = [f"{place}/.weir-unfinished-{'0' * 32}" for place in ("log", "chk-3", "savepoint-4")]
+    for name in (*(f"orders/{name}" for name in names), f"other/{names[0]}"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"half")
+
+    found = survey(job.store, job.home)
+
+    assert sorted(found.unfinished) == sorted(f"{job.home}/{name}" for name in names)

@@ -205,6 +205,34 @@ def test_a_disk_that_cannot_be_read_is_unavailable(in_files, monkeypatch):
     assert type(caught.value) is Unavailable
 
 
+def test_a_file_of_a_write_that_broke_off_is_found_and_can_be_deleted(in_files):
+    """S4: a process that dies while it writes leaves it, and it is no object."""
+    in_files.store.write(in_files.url("chk-1/a"), b"x")
+    left = in_files.url(f"chk-2/.weir-unfinished-{'0' * 32}")
+    Path(left.removeprefix("file://")).parent.mkdir()
+    Path(left.removeprefix("file://")).write_bytes(b"half")
+
+    assert in_files.store.list(in_files.directory) == (in_files.url("chk-1/a"),)
+    assert in_files.store.list_unfinished(in_files.directory) == (left,)
+    in_files.store.delete([left])
+    assert sorted(on_disk(in_files)) == ["a", "chk-1"]
+
+
+def test_a_temporary_file_that_is_taken_away_breaks_off_its_write_alone(in_files, monkeypatch):
+    """S4 C18: whoever deletes it too early costs a retry, and damages nothing."""
+    link = os.link
+
+    def gone(source, target, **keywords):
+        Path(source).unlink()
+        link(source, target, **keywords)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "link", gone)
+        with pytest.raises(InDoubt):
+            in_files.store.create_exclusive(in_files.url("log/0"), b"x")
+    assert in_files.store.create_exclusive(in_files.url("log/0"), b"x")
+
+
 def test_a_deleted_checkpoint_leaves_no_empty_directory(in_files):
     """S4: nothing that nobody refers to stays."""
     in_files.store.write(in_files.url("chk-1/a"), b"x")

@@ -130,3 +130,11 @@ def test_memory_is_refused_above_its_size(in_memory):
     with pytest.raises(JobRejected, match="holds at most 64 MiB, for experiments; keep checkpoint"):
         in_memory.store.write(in_memory.url("b"), bytes(40 << 20))
     assert not in_memory.store.exists(in_memory.url("b"))
+
+
+def test_what_was_written_whole_leaves_nothing_unfinished(place):
+    """S4."""
+    place.store.write(place.url("chk-1/a"), b"x")
+    place.store.create_exclusive(place.url("log/0"), b"x")
+
+    assert place.store.list_unfinished(place.directory) == ()
