@@ -2,9 +2,10 @@
 
 Reads of a single object are consistent, as object stores promise; listings may be stale. A write
 may succeed, surely fail, leave a damaged object behind, or stay without an answer after it
-happened. The job's log lies in a directory: a link that fails does so with an error of the operating
-system, and what that means is for production code to say. Deleting checks with the oracle first: no file that somebody refers to may go. Some files
-cannot be deleted for long, though not beyond the end of their job, who could wait no longer.
+happened. The job's log lies in a directory: a link fails with an error of the operating system, and
+what that means is for production code to say. Deleting checks with the oracle first: no file that
+somebody refers to may go. Some files cannot be deleted for long, though not beyond the end of their
+job, who could wait no longer.
 """
 
 import errno

@@ -38,6 +38,7 @@ from weir.spark.reach import Reach
 from weir.spark.slots import SparkSlots
 from weir.storage.by_scheme import StoreByScheme
 from weir.storage.objects import ObjectStore
+from weir.storage.waiting import FIRST_ANSWER_SECONDS, FirstAnswer
 from weir.wire.links import Address, Tls
 
 TRACE = "WEIR_TRACE"
@@ -77,6 +78,9 @@ def submit(
     assignment = replace(assignment, deployment=assignment.deployment or uuid4().hex)
     wish = wish_of(config, assignment)
     store = StoreByScheme()
+    FirstAnswer(store, wanted.directory).wait(
+        None if assignment.is_managed else FIRST_ANSWER_SECONDS
+    )
     graph, given = taken_off(_graph(config, wanted, store, wish))
     if given and not wish.path and is_new(store, wanted.directory, wish):
         place = savepoint_of(given, wanted.directory, store)

@@ -23,6 +23,9 @@ SCHEME = "file://"
 UNFINISHED = ".weir-unfinished-"
 """Begins the name of a file that a write has not completed; no object is called so."""
 
+_OPENINGS = 100
+"""Deletions that may come in between, one after the other, while a file is opened."""
+
 T = TypeVar("T")
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -158,6 +161,11 @@ def _unfinished(url: str, data: Data) -> Iterator[Path]:
     """A file beside the object that already has its bytes, safely on the disk."""
     try:
         temporary = _open_beside(_path(url))
+    except FileNotFoundError as problem:
+        raise JobRejected(
+            f"{url} could not be written: no directory can be made there; choose a directory of a "
+            "file system that this process may write to"
+        ) from problem
     except OSError as problem:
         raise _explained(url, "written", problem) from problem
     try:
@@ -183,13 +191,21 @@ def _remove(temporary: Path) -> None:
 
 
 def _open_beside(path: Path) -> Path:
-    """Again, when a deletion removed the directory at the moment we found it."""
+    """Again, when a deletion removed the directory at the moment we found it.
+
+    Not for ever: some file systems say of every new directory that it does not exist.
+    """
     temporary = path.parent / f"{UNFINISHED}{uuid4().hex}"
-    while True:
+    for _ in range(_OPENINGS - 1):
         with suppress(FileNotFoundError):
-            _make_directory(path.parent)
-            temporary.touch(exist_ok=False)
-            return temporary
+            return _opened(temporary)
+    return _opened(temporary)
+
+
+def _opened(temporary: Path) -> Path:
+    _make_directory(temporary.parent)
+    temporary.touch(exist_ok=False)
+    return temporary
 
 
 def _fill(path: Path, data: Data) -> None:

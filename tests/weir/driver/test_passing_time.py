@@ -13,9 +13,7 @@ class Machine:
     def __init__(self):
         self.uptime = 70
         self.skew = 0
-        self.time = PassingTime(
-            ProcessClock(lambda: self.uptime, lambda: self.uptime + self.skew)
-        )
+        self.time = PassingTime(ProcessClock(lambda: self.uptime, lambda: self.uptime + self.skew))
 
     def passed(self):
         return self.time.passed(lambda: 0.25)

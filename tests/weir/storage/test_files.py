@@ -196,6 +196,31 @@ def test_a_place_that_cannot_be_a_directory_is_refused(in_files):
         in_files.store.delete([in_files.directory])
 
 
+def test_a_file_system_in_which_nothing_can_be_made_is_refused(in_files):
+    """C18 U3: /proc says of every new directory that it does not exist, however often one asks."""
+    url = "file:///proc/weir/log/0"
+
+    for act in (in_files.store.write, in_files.store.create_exclusive):
+        with pytest.raises(JobRejected, match="no directory can be made there; choose"):
+            act(url, b"x")
+
+
+def test_a_directory_that_deletions_remove_again_and_again_is_made_again(in_files, monkeypatch):
+    """S4: the last file of a checkpoint goes while another one's first is written."""
+    touch, removed = Path.touch, []
+
+    def raced(path, **keywords):
+        if len(removed) < 5:
+            removed.append(path)
+            path.parent.rmdir()
+        touch(path, **keywords)
+
+    monkeypatch.setattr(Path, "touch", raced)
+    in_files.store.write(in_files.url("chk-1/a"), b"x")
+
+    assert in_files.store.read(in_files.url("chk-1/a")) == b"x"
+
+
 def test_a_disk_that_cannot_be_read_is_unavailable(in_files, monkeypatch):
     """C18: nothing is said about what is stored there."""
     failing(monkeypatch, "stat", errno.EIO)

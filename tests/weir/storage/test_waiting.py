@@ -1,11 +1,13 @@
 """A storage that is away is asked until it answers."""
 
 import logging
+import threading
 
 import pytest
 
+from failing_store import FailingStore
 from weir.errors import JobRejected, Unavailable
-from weir.storage.waiting import RETRY_SECONDS, until_answered
+from weir.storage.waiting import RETRY_SECONDS, FirstAnswer, until_answered
 
 
 class Away:
@@ -53,3 +55,87 @@ def test_what_time_does_not_heal_is_not_waited_for(end):
 
     with pytest.raises(type(end)):
         until_answered(away.ask, away.pause)
+
+
+# The first answer
+
+BRIEFLY = 0.05
+FOR_EVER = 3_600.0
+
+
+class HangingStore(FailingStore):
+    """A mount whose server is gone: a call returns when the test lets it."""
+
+    def __init__(self):
+        super().__init__()
+        self.is_back = threading.Event()
+
+    def exists(self, url):
+        self.is_back.wait()
+        return super().exists(url)
+
+
+def test_storage_that_hangs_in_one_call_is_given_up_with_the_remedy():
+    """U3: whoever starts a job learns that its storage is not where it was said to be."""
+    store = HangingStore()
+
+    with pytest.raises(Unavailable) as silence:
+        FirstAnswer(store, "file:///mnt/jobs/orders").wait(BRIEFLY)
+    store.is_back.set()
+
+    words = str(silence.value)
+    assert "file:///mnt/jobs/orders has not answered" in words
+    assert "Remedy: check that it is mounted" in words
+
+
+def test_storage_that_only_fails_is_given_up_with_what_it_said():
+    """U3: a wrong endpoint refuses every connection."""
+    store = FailingStore()
+    for _ in range(100):
+        store.fail("exists", Unavailable("could not connect to http://localhost:9", 1.0))
+
+    with pytest.raises(Unavailable) as silence:
+        FirstAnswer(store, "s3://bucket/orders").wait(BRIEFLY)
+
+    assert "could not connect to http://localhost:9" in str(silence.value)
+    assert "check AWS_ENDPOINT_URL" in str(silence.value)
+
+
+def test_storage_that_answers_late_is_no_error_and_the_wait_is_not_silent(caplog):
+    """R1 U3: the log says soon what is waited for."""
+    store = HangingStore()
+    first = FirstAnswer(store, "memory://orders", soon=BRIEFLY)
+
+    class Watching(logging.Handler):
+        def emit(self, record):
+            del record
+            store.is_back.set()
+
+    watching = Watching()
+    logging.getLogger("weir.storage").addHandler(watching)
+    try:
+        first.wait(FOR_EVER)
+    finally:
+        logging.getLogger("weir.storage").removeHandler(watching)
+
+    assert "memory://orders has not answered" in caplog.text
+
+
+@pytest.mark.parametrize("longest", [FOR_EVER, None])
+def test_any_answer_ends_the_wait(longest, caplog):
+    """R1: also that there is nothing yet, and also after a failure."""
+    store = FailingStore()
+    store.fail("exists", Unavailable("no answer", 1.0))
+
+    FirstAnswer(store, "memory://orders").wait(longest)
+
+    assert caplog.text == ""
+
+
+def test_a_refusal_is_an_answer():
+    """U3: it says itself what to do."""
+    store = FailingStore()
+    store.fail("exists", JobRejected("s3://bucket: there is no such bucket; create it"))
+
+    with pytest.raises(JobRejected, match="create it"):
+        FirstAnswer(store, "s3://bucket/orders").wait(FOR_EVER)
