@@ -84,6 +84,8 @@ def wish_of(config: JobConfig, assignment: Assignment) -> Wish:
         without_in_flight_of=NO_CHECKPOINT if without is None else CheckpointId(without),
         at_least=assignment.lowest_checkpoint,
         fresh=assignment.is_fresh,
+        takes_over=assignment.takes_over,
+        reruns=assignment.reruns,
     )
 
 

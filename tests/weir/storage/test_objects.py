@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from weir.errors import JobRejected
-from weir.storage.objects import NotFound, store_for
+from weir.storage.objects import NotFound, as_url, store_for
 
 
 @pytest.mark.parametrize("data", [b"bytes", memoryview(b"a view"), pa.py_buffer(b"arrow"), b""])
@@ -130,3 +130,18 @@ def test_memory_is_refused_above_its_size(in_memory):
     with pytest.raises(JobRejected, match="holds at most 64 MiB, for experiments; keep checkpoint"):
         in_memory.store.write(in_memory.url("b"), bytes(40 << 20))
     assert not in_memory.store.exists(in_memory.url("b"))
+
+
+@pytest.mark.parametrize(
+    ("written", "url"),
+    [
+        ("/data/checkpoints", "file:///data/checkpoints"),
+        ("file:/data/checkpoints", "file:///data/checkpoints"),
+        ("file:///data/checkpoints", "file:///data/checkpoints"),
+        ("s3://bucket/checkpoints", "s3://bucket/checkpoints"),
+        ("", ""),
+    ],
+)
+def test_a_path_of_this_machine_is_a_file(written, url):
+    """S7, D2: as in Spark."""
+    assert as_url(written) == url
