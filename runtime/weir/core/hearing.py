@@ -47,8 +47,14 @@ from weir.core.coordinator.events import (
     TransactionsResolved,
     TransactionsUnresolved,
 )
-from weir.core.job import Event, SplitsFound, SplitWanted
-from weir.core.lifecycle import SubtaskFinished, SubtaskRunning, TimePassed
+from weir.core.job import (
+    Event,
+    OperatorCoordinatorFailed,
+    OperatorCoordinatorRecovered,
+    SplitsFound,
+    SplitWanted,
+)
+from weir.core.lifecycle import ProgressMade, SubtaskFinished, SubtaskRunning, TimePassed
 from weir.core.telling import Level, Line, named
 
 FromSlot = (
@@ -63,6 +69,8 @@ FromSlot = (
 FromCheckpoint = SubtaskAcked | SubtaskDeclined | SubtaskProgressed | NotificationFailed
 FromOperator = (
     SplitsFound
+    | OperatorCoordinatorFailed
+    | OperatorCoordinatorRecovered
     | OperatorSpoke
     | OperatorSnapshotted
     | OperatorNotSnapshotted
@@ -83,6 +91,7 @@ FromWithin = (
     | RestorePointWanted
     | RestorePointReady
     | AttemptDoomed
+    | ProgressMade
     | StopConfirmed
 )
 
@@ -157,6 +166,10 @@ def _from_an_operator(event: FromOperator) -> Line:
         case SplitsFound(operator, splits, _, is_final):
             end = ", and there will be no more" if is_final else ""
             return Line(Level.DEBUG, f"{operator} has found {len(splits)} splits{end}.")
+        case OperatorCoordinatorFailed(operator, why):
+            return Line(Level.WARNING, f"{operator} failed in the driver: {why}.")
+        case OperatorCoordinatorRecovered(operator):
+            return Line(Level.INFO, f"{operator} works again in the driver.")
         case OperatorSpoke(operator, subtask):
             return Line(Level.DEBUG, f"{operator} has a message for task {subtask}.")
         case OperatorSnapshotted(checkpoint, operator):
@@ -252,6 +265,8 @@ def _from_within(event: FromWithin, job: str) -> Line:
             return Line(Level.DEBUG, f"It is known what attempt {attempt} starts from.")
         case AttemptDoomed(why):
             return Line(Level.DEBUG, f"What runs now is given up: {why}.")
+        case ProgressMade():
+            return Line(Level.DEBUG, "Earlier failures are not counted any more.")
         case StopConfirmed():
             return Line(Level.DEBUG, f"The savepoint that job {job} ends with is complete.")
         case _:

@@ -7,7 +7,7 @@ coordinator can be composed without knowing each other.
 from dataclasses import dataclass
 from enum import StrEnum
 
-from weir.core.ids import AttemptId, Millis, SubtaskId
+from weir.core.ids import AttemptId, Millis, OperatorId, SubtaskId
 
 
 class JobStatus(StrEnum):
@@ -44,6 +44,13 @@ class TimePassed:
     now: Millis
     draw: float = 0.5
     """A random number in [0, 1), should a decision need one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressMade:
+    """A checkpoint is complete, or this operator's coordinator in the driver works again."""
+
+    operator: OperatorId | None = None
 
 
 @dataclass(frozen=True, slots=True)

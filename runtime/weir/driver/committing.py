@@ -2,7 +2,8 @@
 
 Each sink has a thread of its own, so commits of one sink keep their order and a slow external
 system delays no other. A commit that fails is in doubt and comes again (spec R5, C19), unless it
-can never succeed: then the driver ends, with the reason, and the job stays as it is.
+can never succeed: then the driver ends, with the reason, and the job stays as it is. If the sink's
+own code raised, the attempt fails too, and the restart strategy counts it (spec R2).
 """
 
 import logging
@@ -13,6 +14,7 @@ from weir.core.coordinator import actions, events
 from weir.core.ids import Epoch, OperatorId, SubtaskId
 from weir.core.job import Event
 from weir.errors import Fenced, JobRejected, WeirError
+from weir.ports.failures import UserCodeFailed, error_of
 from weir.ports.sinks import Committer
 
 log = logging.getLogger("weir.driver")
@@ -49,6 +51,9 @@ class Committing:
             self._tell(events.CommitInDoubt(commit.sink, commit.sequence))
         except JobRejected as problem:
             self._fail(problem)
+        except UserCodeFailed as failure:
+            why = f"commit {commit.sequence}: {failure}"
+            self._tell(events.CommitInDoubt(commit.sink, commit.sequence, why, error_of(failure)))
         except Exception as problem:  # noqa: BLE001 - the external system may fail in any way
             log.warning("Commit %s of sink %s failed: %s", commit.sequence, commit.sink, problem)
             self._tell(events.CommitInDoubt(commit.sink, commit.sequence))

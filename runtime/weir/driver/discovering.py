@@ -2,6 +2,9 @@
 
 The first look of a new job decides what its readers get at the beginning; a restored job goes on
 from where its checkpoint says discovery had come (spec C4, R6).
+
+A look that storage or the network fails is repeated. Any other error fails the attempt: the restart
+strategy decides whether the job goes on, and then the next look is made (spec R2).
 """
 
 import logging
@@ -10,8 +13,14 @@ from collections.abc import Callable, Mapping
 
 from weir.core.enumerator import Pool, Splits
 from weir.core.ids import OperatorId
-from weir.core.job import Event, SplitsFound
-from weir.errors import JobRejected, WeirError
+from weir.core.job import (
+    Event,
+    OperatorCoordinatorFailed,
+    OperatorCoordinatorRecovered,
+    SplitsFound,
+)
+from weir.errors import JobRejected, Unavailable, WeirError
+from weir.ports.failures import error_of, in_words
 from weir.ports.sources import Source
 
 log = logging.getLogger("weir.driver")
@@ -54,15 +63,22 @@ class Discovering:
             thread.start()
 
     def _look_on(self, operator: OperatorId, source: Source, seen: str) -> None:
+        has_failed = False
         while not self._is_over.is_set():
             try:
                 found = source.discover(seen)
             except JobRejected as problem:
                 self._fail(problem)
                 return
-            except Exception as problem:  # noqa: BLE001 - a connector may fail in any way
+            except (OSError, Unavailable) as problem:
                 log.warning("%s could not look for new splits: %s", operator, problem)
+            except Exception as problem:  # noqa: BLE001 - a connector may fail in any way
+                has_failed = True
+                self._tell(OperatorCoordinatorFailed(operator, in_words(problem), error_of(problem)))
             else:
+                if has_failed:
+                    has_failed = False
+                    self._tell(OperatorCoordinatorRecovered(operator))
                 if found.splits or found.is_final or found.seen != seen:
                     seen = found.seen
                     self._tell(SplitsFound(operator, found.splits, seen, found.is_final))

@@ -57,6 +57,7 @@ def strategy_of(given: RestartConfig) -> Strategy:
                 max_ms=_set(given.max_backoff),
                 reset_after_ms=_set(given.reset_backoff_threshold),
                 jitter=_set(given.jitter_factor),
+                max_same_failures=given.max_same_failures or UNLIMITED,
             )
         case RestartType.FAILURE_RATE:
             return FailureRate(

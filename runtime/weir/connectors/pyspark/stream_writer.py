@@ -29,6 +29,7 @@ from weir.connectors.pyspark.write_call import WriteCall
 from weir.connectors.transaction_names import new_token
 from weir.core.ids import SubtaskId
 from weir.errors import JobRejected
+from weir.ports.failures import UserCodeFailed
 from weir.ports.operators import Batch, Place
 from weir.ports.sinks import Sealed
 from weir.storage.objects import store_for
@@ -144,10 +145,18 @@ class StreamCommitter:
 
     def commit(self, sequence: int, names: tuple[str, ...]) -> None:
         if self._records.find(sequence, names) is None:
-            self._sink.writer().commit(self._owed(names), sequence - 1)
+            self._commit(self._owed(names), sequence - 1)
             self._records.create(CommitRecord(sequence, names, ()))
             self._records.forget(sequence - RECORDS_KEPT)
         self._messages.discard(names)
+
+    def _commit(self, messages: list[WriterCommitMessage | None], batch: int) -> None:
+        writer = self._sink.writer()
+        try:
+            writer.commit(messages, batch)
+        except Exception as problem:  # user code may raise anything
+            doing = f"data source {self._sink.name}: commit()"
+            raise UserCodeFailed(doing, f"batch {batch}") from problem
 
     def _owed(self, names: tuple[str, ...]) -> list[WriterCommitMessage | None]:
         """The messages that no commit has had: a savepoint may hold some that were committed."""

@@ -204,6 +204,8 @@ def _dispatch(state: Coordinator, event: Event) -> Step:  # noqa: C901, PLR0912 
             return logbook.on_in_doubt(state, event)
         case FilesDeleted() | FilesNotDeleted():
             return closing.on_deleted(state, event)
+        case CommitInDoubt(why=why) if why and closing.is_failing(state):
+            return closing.give_up_commits(state)
         case CommitConfirmed() | CommitInDoubt():
             return completing.on_commit(state, event)
         case _:

@@ -248,6 +248,10 @@ class CommitInDoubt:
 
     sink: OperatorId
     sequence: int
+    why: str = ""
+    """What the sink's own code raised; empty if only the answer is missing."""
+    error: str = ""
+    """The type of what it raised; empty if time may heal it."""
 
 
 @dataclass(frozen=True, slots=True)
