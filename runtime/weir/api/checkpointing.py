@@ -2,7 +2,8 @@
 
 The words and defaults are those of Flink's ``execution.checkpointing``, except that two completed
 checkpoints are kept and that they outlive a job that is cancelled or fails unless the user says
-otherwise: a default must not delete the only copy of a state. Shapes of the graph are not judged here, only settings.
+otherwise: a default must not delete the only copy of a state. Shapes of the graph are not judged
+here, only settings.
 """
 
 from collections.abc import Iterator

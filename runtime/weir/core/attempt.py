@@ -226,10 +226,8 @@ def _decide(state: Attempt, event: AttemptEvent) -> Step:
             return _look_again(replace(state, roster=roster))
         case SlotLost():
             return _on_slot_lost(state, event)
-        case AttemptDoomed(kind=Kind()) if isinstance(state.phase, Ended):
-            return _fail_at_end(state, state.phase, event)
         case _ if isinstance(state.phase, Ended):
-            return state, ()
+            return _at_end(state, state.phase, event)
         case SubtaskRunning() | SubtaskFinished() | SubtaskFailed():
             return _on_subtask(state, event)
         case TimePassed():
@@ -483,8 +481,10 @@ def _on_stop_confirmed(state: Attempt) -> Step:
             return _end(state, Ended(JobStatus.STOPPED, "its savepoint is complete"))
 
 
-def _fail_at_end(state: Attempt, ended: Ended, event: AttemptDoomed) -> Step:
+def _at_end(state: Attempt, ended: Ended, event: AttemptEvent) -> Step:
     """What a sink does not commit is tried again, as often as a failing job would be restarted."""
+    if not isinstance(event, AttemptDoomed) or event.kind is None:
+        return state, ()
     history, verdict = restart(state.strategy, state.history, state.now, event.draw, event.kind)
     state = replace(state, history=history)
     if ended.status is JobStatus.FAILED or isinstance(verdict, Restart):

@@ -69,8 +69,6 @@ FromSlot = (
 FromCheckpoint = SubtaskAcked | SubtaskDeclined | SubtaskProgressed | NotificationFailed
 FromOperator = (
     SplitsFound
-    | OperatorCoordinatorFailed
-    | OperatorCoordinatorRecovered
     | OperatorSpoke
     | OperatorSnapshotted
     | OperatorNotSnapshotted
@@ -102,6 +100,10 @@ def heard(event: Event, job: str) -> Line:
             return _of_a_checkpoint(event, job)
         case _ if isinstance(event, FromSlot):
             return _from_a_slot(event, job)
+        case OperatorCoordinatorFailed(operator, why):
+            return Line(Level.WARNING, f"{operator} failed in the driver: {why}.")
+        case OperatorCoordinatorRecovered(operator):
+            return Line(Level.INFO, f"{operator} works again in the driver.")
         case _ if isinstance(event, FromOperator):
             return _from_an_operator(event)
         case _ if isinstance(event, FromStorage):
@@ -166,10 +168,6 @@ def _from_an_operator(event: FromOperator) -> Line:
         case SplitsFound(operator, splits, _, is_final):
             end = ", and there will be no more" if is_final else ""
             return Line(Level.DEBUG, f"{operator} has found {len(splits)} splits{end}.")
-        case OperatorCoordinatorFailed(operator, why):
-            return Line(Level.WARNING, f"{operator} failed in the driver: {why}.")
-        case OperatorCoordinatorRecovered(operator):
-            return Line(Level.INFO, f"{operator} works again in the driver.")
         case OperatorSpoke(operator, subtask):
             return Line(Level.DEBUG, f"{operator} has a message for task {subtask}.")
         case OperatorSnapshotted(checkpoint, operator):

@@ -73,7 +73,8 @@ class OperatorCoordinatorRecovered:
     operator: OperatorId
 
 
-FromDriver = SplitsFound | OperatorCoordinatorFailed | OperatorCoordinatorRecovered
+CoordinatorHealth = OperatorCoordinatorFailed | OperatorCoordinatorRecovered
+FromDriver = SplitsFound | CoordinatorHealth
 Event = attempts.AttemptEvent | events.Event | SplitWanted | FromDriver
 
 Action = (
@@ -169,9 +170,7 @@ def _hear(job: Job, event: Heard) -> tuple[Job, tuple[Said, ...]]:
             return _coordinate(job, event)
 
 
-def _judge_coordinator(
-    job: Job, event: OperatorCoordinatorFailed | OperatorCoordinatorRecovered
-) -> tuple[Job, tuple[Said, ...]]:
+def _judge_coordinator(job: Job, event: CoordinatorHealth) -> tuple[Job, tuple[Said, ...]]:
     if isinstance(event, OperatorCoordinatorRecovered):
         judged: attempts.JobEvent = ProgressMade(event.operator)
     else:
@@ -187,7 +186,7 @@ def _settle_commit(
     """A commit that the sink's own code refuses is tried again, and it fails the attempt."""
     job, said = _coordinate(job, event)
     if isinstance(event, events.CommitConfirmed):
-        judged: FromDriver = OperatorCoordinatorRecovered(event.sink)
+        judged: CoordinatorHealth = OperatorCoordinatorRecovered(event.sink)
     elif event.why:
         judged = OperatorCoordinatorFailed(event.sink, event.why, event.error)
     else:

@@ -21,7 +21,7 @@ from weir.core.job import (
 )
 from weir.errors import JobRejected, Unavailable, WeirError
 from weir.ports.failures import error_of, in_words
-from weir.ports.sources import Source
+from weir.ports.sources import Discovery, Source
 
 log = logging.getLogger("weir.driver")
 
@@ -74,17 +74,21 @@ class Discovering:
                 log.warning("%s could not look for new splits: %s", operator, problem)
             except Exception as problem:  # noqa: BLE001 - a connector may fail in any way
                 has_failed = True
-                self._tell(OperatorCoordinatorFailed(operator, in_words(problem), error_of(problem)))
+                why, error = in_words(problem), error_of(problem)
+                self._tell(OperatorCoordinatorFailed(operator, why, error))
             else:
                 if has_failed:
-                    has_failed = False
                     self._tell(OperatorCoordinatorRecovered(operator))
-                if found.splits or found.is_final or found.seen != seen:
-                    seen = found.seen
-                    self._tell(SplitsFound(operator, found.splits, seen, found.is_final))
+                has_failed = False
+                self._tell_found(operator, found, seen)
+                seen = found.seen
                 if found.is_final:
                     return
             self._is_over.wait(LOOK_SECONDS)
+
+    def _tell_found(self, operator: OperatorId, found: Discovery, before: str) -> None:
+        if found.splits or found.is_final or found.seen != before:
+            self._tell(SplitsFound(operator, found.splits, found.seen, found.is_final))
 
     def close(self) -> None:
         self._is_over.set()

@@ -166,7 +166,9 @@ class WeirSession:
         job = self._jobs.get(wanted.directory)
         if job is None or not job.is_active or (is_memory(wanted.storage) and not is_named):
             return
-        cause = "has that name" if is_named else "has no name either and is called after the session"
+        cause = (
+            "has that name" if is_named else "has no name either and is called after the session"
+        )
         raise JobRejected(
             f"query {wanted.name}: a query that runs in this session {cause}, and they would share"
             f" the checkpoints in {wanted.directory}."

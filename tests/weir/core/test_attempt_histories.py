@@ -101,7 +101,8 @@ class World:
             stages = {execution.stage for execution in roster.executions.values()}
             assert stages <= {"running", "finished"}, "a running job has nothing down"
         assert not (isinstance(phase, Ended) and self.deployed), "an ended job runs nowhere"
-        assert self.state.reported == self.status == a.ReportStatus(*status_of(phase, roster)), "all is reported"
+        status = a.ReportStatus(*status_of(phase, roster))
+        assert self.state.reported == self.status == status, "all is reported"
 
     # What can happen. Each is a thing that may not be possible now, and then does not happen.
 

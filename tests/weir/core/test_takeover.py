@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinated_job import CHECKPOINT, DIRECTORY, STOP, a_manifest
-from weir.core.coordinator.state import Borrowed, FromNothing
 from found_in_storage import NEW, OLD, closed, epoch
+from weir.core.coordinator.state import Borrowed, FromNothing
 from weir.core.journal import ID_BLOCK, CheckpointLogged, EpochTaken, IdsReserved
 from weir.core.lifecycle import JobStatus
 from weir.core.recovery import ReplayCommit, RestoreFrom, StartFresh, Wish

@@ -1,4 +1,4 @@
-"""A stream without end commits its results while it runs, whether or not its user chose how often."""
+"""A stream without end commits results while it runs, whether or not its user chose how often."""
 
 import pytest
 

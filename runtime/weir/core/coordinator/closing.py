@@ -35,7 +35,8 @@ ALL_ATTEMPTS = AttemptId(2**62)
 
 def on_end(state: Coordinator, event: StatusReported) -> Step:
     if isinstance(state.life, Closing) and event.status is JobStatus.FAILED:
-        return replace(state, status=event.status, life=replace(state.life, status=event.status)), ()
+        life = replace(state.life, status=event.status)
+        return replace(state, status=event.status, life=life), ()
     if not isinstance(state.life, Living):
         return state, ()
     state = replace(state, status=event.status, clock=Idle(), wanted=(), life=Closing(event.status))
