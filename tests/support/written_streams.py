@@ -27,6 +27,7 @@ class Described:
 
     schema: pa.Schema
     is_endless: bool = False
+    is_bounded: bool = False
 
     def discover(self, seen: str) -> Discovery:
         return Discovery((), seen, is_final=True)

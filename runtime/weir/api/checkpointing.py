@@ -1,8 +1,9 @@
 """When checkpoints are taken, how, where they go and how long they stay.
 
 The words and defaults are those of Flink's ``execution.checkpointing``, except that two completed
-checkpoints are kept and that they outlive the job unless the user says otherwise: a default must
-not delete the only copy of a state. Shapes of the graph are not judged here, only settings.
+checkpoints are kept and that they outlive a job that is cancelled or fails unless the user says
+otherwise: a default must not delete the only copy of a state. Shapes of the graph are not judged
+here, only settings.
 """
 
 from collections.abc import Iterator
@@ -39,9 +40,9 @@ class Retention(StrEnum):
     """Which end of the job deletes its checkpoints. Savepoints are never deleted by a job."""
 
     RETAIN_ON_CANCELLATION = "RETAIN_ON_CANCELLATION"
-    """Kept when the job is cancelled and when it fails."""
+    """Kept when the job is cancelled and when it fails, deleted when it has finished."""
     RETAIN_ON_FAILURE = "RETAIN_ON_FAILURE"
-    """Kept when the job fails, deleted when it is cancelled."""
+    """Kept when the job fails, deleted when it is cancelled or has finished."""
     NEVER_RETAIN_AFTER_TERMINATION = "NEVER_RETAIN_AFTER_TERMINATION"
     """Deleted when the job ends, however it ends."""
 
@@ -143,7 +144,8 @@ class CheckpointingConfig(Model):
     """How many completed checkpoints are kept; older ones are deleted."""
 
     retention: Retention = Retention.RETAIN_ON_CANCELLATION
-    """Which end of the job deletes its checkpoints; with RETAIN_ON_CANCELLATION none does."""
+    """Which ends of the job delete its checkpoints; with RETAIN_ON_CANCELLATION only the end of a
+    job that has finished, which leaves nothing to go on from."""
 
     savepoint_dir: DurableUrl | None = None
     """Directory of savepoints whose request names none."""

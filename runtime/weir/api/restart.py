@@ -24,7 +24,8 @@ class RestartType(StrEnum):
     """The restart strategies."""
 
     EXPONENTIAL_DELAY = "exponential-delay"
-    """For ever, after a delay that grows with every failure and shrinks back after a quiet time."""
+    """After a delay that grows with every failure and shrinks back after a quiet time; for ever,
+    unless the job fails in the same way again and again."""
     FIXED_DELAY = "fixed-delay"
     """A number of times, each after the same delay."""
     FAILURE_RATE = "failure-rate"
@@ -41,6 +42,7 @@ _DEFAULTS: Mapping[RestartType, Mapping[str, int | float]] = MappingProxyType(
             "backoff_multiplier": 1.5,
             "reset_backoff_threshold": 1 * HOUR,
             "jitter_factor": 0.1,
+            "max_same_failures": 10,
         },
         RestartType.FIXED_DELAY: {"attempts": 1, "delay": 1 * SECOND},
         RestartType.FAILURE_RATE: {
@@ -132,6 +134,21 @@ class RestartConfig(Model):
         | None
     ) = Field(default_factory=_default_of("jitter_factor"))
     """exponential-delay: part of the delay that is left to chance, 0 to 1; 0.1 if not given."""
+
+    max_same_failures: (
+        Annotated[
+            StrictInt,
+            Bounds(
+                least=0,
+                because="a number of failures is never negative",
+                remedy="use 1 or more, or 0 to restart for ever",
+            ),
+        ]
+        | None
+    ) = Field(default_factory=_default_of("max_same_failures"))
+    """exponential-delay: so many failures of one operator by the same type of error, with no
+    checkpoint completed in between, end the job, for time will not heal them. Errors of the network
+    and of devices are not counted; 0 restarts for ever; 10 if not given."""
 
     max_failures_per_interval: (
         Annotated[

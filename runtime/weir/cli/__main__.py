@@ -77,6 +77,13 @@ def run(  # noqa: PLR0913 - one parameter for each option of the command
             "--allow-non-restored-state", help="Drop state of operators that the job has no more."
         ),
     ] = False,
+    take_over: Annotated[
+        bool,
+        typer.Option("--take-over", help="Replace the driver that runs a job of this name."),
+    ] = False,
+    rerun: Annotated[
+        bool, typer.Option("--rerun", help="Run a finished job again, from its beginning.")
+    ] = False,
 ) -> None:
     """Run a job's script on this machine and show how it is doing.
 
@@ -88,7 +95,14 @@ def run(  # noqa: PLR0913 - one parameter for each option of the command
 
     Ctrl-C cancels the job, a second one ends the process at once.
     """
-    wishes = Wishes(slots, as_url(start_from), claim, allow_non_restored_state)
+    wishes = Wishes(
+        slots=slots,
+        start_from=as_url(start_from),
+        claims=claim,
+        allows_non_restored_state=allow_non_restored_state,
+        takes_over=take_over,
+        reruns=rerun,
+    )
     run_script(script, arguments or [], wishes, talk())
 
 

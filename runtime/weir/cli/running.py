@@ -26,6 +26,8 @@ PARALLELISM = "WEIR_PARALLELISM"
 FROM = "WEIR_FROM"
 CLAIM = "WEIR_CLAIM"
 ALLOW_NON_RESTORED_STATE = "WEIR_ALLOW_NON_RESTORED_STATE"
+TAKE_OVER = "WEIR_TAKE_OVER"
+RERUN = "WEIR_RERUN"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,8 @@ class Wishes:
     start_from: str = ""
     claims: bool = False
     allows_non_restored_state: bool = False
+    takes_over: bool = False
+    reruns: bool = False
 
     @property
     def variables(self) -> dict[str, str]:
@@ -44,6 +48,8 @@ class Wishes:
             FROM: self.start_from,
             CLAIM: "true" if self.claims else "",
             ALLOW_NON_RESTORED_STATE: "true" if self.allows_non_restored_state else "",
+            TAKE_OVER: "true" if self.takes_over else "",
+            RERUN: "true" if self.reruns else "",
         }
         return {name: value for name, value in said.items() if value}
 

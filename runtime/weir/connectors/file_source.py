@@ -47,6 +47,10 @@ class FileSource:
     def is_endless(self) -> bool:
         return False
 
+    @property
+    def is_bounded(self) -> bool:
+        return self.bounded
+
     def discover(self, seen: str) -> Discovery:
         known = frozenset(json.loads(seen)) if seen else frozenset()
         found = list_files(self.url, self._store)

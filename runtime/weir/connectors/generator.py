@@ -43,6 +43,10 @@ class GeneratorSource:
     def is_endless(self) -> bool:
         return not self.total
 
+    @property
+    def is_bounded(self) -> bool:
+        return not self.is_endless
+
     def discover(self, seen: str) -> Discovery:
         known = int(seen or 0)
         fresh = tuple(SplitId(f"{split:04d}") for split in range(known, self.splits))

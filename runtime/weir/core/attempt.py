@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from weir.core.ids import AttemptId, CheckpointId, Millis, SlotId, SubtaskId
-from weir.core.lifecycle import JobStatus, SubtaskFinished, SubtaskRunning, TimePassed
+from weir.core.lifecycle import JobStatus, ProgressMade, SubtaskFinished, SubtaskRunning, TimePassed
 from weir.core.phases import (
     BackingOff,
     Created,
@@ -25,9 +25,10 @@ from weir.core.phases import (
     Running,
     Stopping,
     WaitingForSlots,
+    status_of,
 )
 from weir.core.placement import Berth, TooFew
-from weir.core.restarts import NO_FAILURES, GiveUp, History, Restart, Strategy, restart
+from weir.core.restarts import NO_FAILURES, GiveUp, History, Kind, Restart, Strategy, restart
 from weir.core.roster import Execution, Roster, Stage, empty_roster
 from weir.core.topology import Topology
 
@@ -74,14 +75,17 @@ class SubtaskFailed:
     subtask: SubtaskId
     cause: FailureCause
     draw: float
+    error: str = ""
+    """The type of what was raised; empty if time may heal it."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptDoomed:
-    """The checkpoint coordinator gives up on what runs now: everything restarts."""
+    """A coordinator in the driver gives up on what runs now: everything restarts."""
 
     why: str
     draw: float
+    kind: Kind | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,7 @@ class CancelRequested:
 
 SlotEvent = SlotRegistered | SlotLost
 SubtaskEvent = SubtaskRunning | SubtaskFinished | SubtaskFailed
-JobEvent = JobStarted | AttemptDoomed | StopConfirmed | CancelRequested
+JobEvent = JobStarted | AttemptDoomed | ProgressMade | StopConfirmed | CancelRequested
 AttemptEvent = TimePassed | SlotEvent | SubtaskEvent | RestorePointReady | JobEvent
 
 
@@ -183,6 +187,7 @@ class Failure:
     why: str
     draw: float
     recycled: tuple[RecycleSlot, ...] = ()
+    kind: Kind | None = None
 
 
 Step = tuple[Attempt, tuple[AttemptAction, ...]]
@@ -208,31 +213,10 @@ def next_deadline(state: Attempt) -> Millis | None:
 def step(state: Attempt, event: AttemptEvent) -> Step:
     """The only way an attempt changes. Every event is legal in every state; most change nothing."""
     decided, actions = _decide(state, event)
-    status = status_of(decided)
+    status = ReportStatus(*status_of(decided.phase, decided.roster))
     if status == state.reported:
         return decided, actions
     return replace(decided, reported=status), (*actions, status)
-
-
-def status_of(state: Attempt) -> ReportStatus:
-    """A job with a part still running is RUNNING, unless another part waits for slots."""
-    match state.phase:
-        case Created():
-            return ReportStatus(JobStatus.CREATED, 0)
-        case WaitingForSlots(missing=missing):
-            return ReportStatus(JobStatus.WAITING_FOR_SLOTS, missing)
-        case Restoring(subtasks=subtasks) | Deploying(subtasks=subtasks):
-            whole = state.roster.is_whole_job(subtasks)
-            return ReportStatus(JobStatus.DEPLOYING if whole else JobStatus.RUNNING, 0)
-        case BackingOff(subtasks=subtasks):
-            whole = state.roster.is_whole_job(subtasks)
-            return ReportStatus(JobStatus.RESTARTING if whole else JobStatus.RUNNING, 0)
-        case Running() | Stopping():
-            return ReportStatus(JobStatus.RUNNING, 0)
-        case Ended(status=status):
-            return ReportStatus(status, 0)
-        case _:
-            assert_never(state.phase)
 
 
 def _decide(state: Attempt, event: AttemptEvent) -> Step:
@@ -243,14 +227,14 @@ def _decide(state: Attempt, event: AttemptEvent) -> Step:
         case SlotLost():
             return _on_slot_lost(state, event)
         case _ if isinstance(state.phase, Ended):
-            return state, ()
+            return _at_end(state, state.phase, event)
         case SubtaskRunning() | SubtaskFinished() | SubtaskFailed():
             return _on_subtask(state, event)
         case TimePassed():
             return _on_time_passed(state, event)
         case RestorePointReady():
             return _on_restore_point_ready(state, event)
-        case JobStarted() | AttemptDoomed() | StopConfirmed() | CancelRequested():
+        case JobStarted() | AttemptDoomed() | ProgressMade() | StopConfirmed() | CancelRequested():
             return _on_job(state, event)
         case _:
             assert_never(event)
@@ -277,8 +261,10 @@ def _on_job(state: Attempt, event: JobEvent) -> Step:
         case JobStarted():
             is_first = isinstance(state.phase, Created)
             return _begin(state, state.roster.topology.subtasks) if is_first else (state, ())
-        case AttemptDoomed(why=why, draw=draw):
-            return _fail(state, Failure(state.roster.topology.subtasks, why, draw))
+        case AttemptDoomed(why=why, draw=draw, kind=kind):
+            return _fail(state, Failure(state.roster.topology.subtasks, why, draw, kind=kind))
+        case ProgressMade(operator=operator):
+            return replace(state, history=state.history.after_progress(operator)), ()
         case StopConfirmed():
             return _on_stop_confirmed(state)
         case CancelRequested():
@@ -389,7 +375,8 @@ def _on_subtask_failed(state: Attempt, event: SubtaskFailed) -> Step:
             if not state.roster.stage(event.subtask).is_live:
                 return state, ()
             region = state.roster.regions_of((event.subtask,))
-            return _fail(state, Failure(region, why, event.draw))
+            kind = Kind(event.subtask.operator, event.error)
+            return _fail(state, Failure(region, why, event.draw, kind=kind))
         case _:
             assert_never(event.cause)
 
@@ -400,7 +387,8 @@ def _recycle(state: Attempt, event: SubtaskFailed, why: str) -> Step:
     seat = roster.seats.get(event.subtask.index)
     if seat is None or seat.slot not in roster.slots:
         return state, ()
-    failure = Failure(roster.hosted_by(seat.slot), why, event.draw, (RecycleSlot(seat.slot),))
+    recycled, kind = (RecycleSlot(seat.slot),), Kind(event.subtask.operator, event.error)
+    failure = Failure(roster.hosted_by(seat.slot), why, event.draw, recycled, kind)
     return _fail(replace(state, roster=roster.strike(seat.slot)), failure)
 
 
@@ -426,7 +414,7 @@ def _fail(state: Attempt, failure: Failure) -> Step:
 
 
 def _restart(state: Attempt, pending: tuple[SubtaskId, ...], failure: Failure) -> Step:
-    history, verdict = restart(state.strategy, state.history, state.now, failure.draw)
+    history, verdict = restart(state.strategy, state.history, state.now, failure.draw, failure.kind)
     state = replace(state, history=history)
     match verdict:
         case GiveUp(reason=reason):
@@ -491,6 +479,17 @@ def _on_stop_confirmed(state: Attempt) -> Step:
             return replace(state, phase=Stopping()), ()
         case _:
             return _end(state, Ended(JobStatus.STOPPED, "its savepoint is complete"))
+
+
+def _at_end(state: Attempt, ended: Ended, event: AttemptEvent) -> Step:
+    """What a sink does not commit is tried again, as often as a failing job would be restarted."""
+    if not isinstance(event, AttemptDoomed) or event.kind is None:
+        return state, ()
+    history, verdict = restart(state.strategy, state.history, state.now, event.draw, event.kind)
+    state = replace(state, history=history)
+    if ended.status is JobStatus.FAILED or isinstance(verdict, Restart):
+        return state, ()
+    return replace(state, phase=Ended(JobStatus.FAILED, f"{event.why}; {verdict.reason}")), ()
 
 
 def _end(state: Attempt, ended: Ended, recycled: tuple[RecycleSlot, ...] = ()) -> Step:

@@ -47,8 +47,14 @@ from weir.core.coordinator.events import (
     TransactionsResolved,
     TransactionsUnresolved,
 )
-from weir.core.job import Event, SplitsFound, SplitWanted
-from weir.core.lifecycle import SubtaskFinished, SubtaskRunning, TimePassed
+from weir.core.job import (
+    CoordinatorHealth,
+    Event,
+    OperatorCoordinatorFailed,
+    SplitsFound,
+    SplitWanted,
+)
+from weir.core.lifecycle import ProgressMade, SubtaskFinished, SubtaskRunning, TimePassed
 from weir.core.telling import Level, Line, named
 
 FromSlot = (
@@ -62,7 +68,8 @@ FromSlot = (
 )
 FromCheckpoint = SubtaskAcked | SubtaskDeclined | SubtaskProgressed | NotificationFailed
 FromOperator = (
-    SplitsFound
+    CoordinatorHealth
+    | SplitsFound
     | OperatorSpoke
     | OperatorSnapshotted
     | OperatorNotSnapshotted
@@ -83,6 +90,7 @@ FromWithin = (
     | RestorePointWanted
     | RestorePointReady
     | AttemptDoomed
+    | ProgressMade
     | StopConfirmed
 )
 
@@ -153,6 +161,8 @@ def _from_a_slot(event: FromSlot, job: str) -> Line:
 
 
 def _from_an_operator(event: FromOperator) -> Line:
+    if isinstance(event, CoordinatorHealth):
+        return _of_a_coordinator(event)
     match event:
         case SplitsFound(operator, splits, _, is_final):
             end = ", and there will be no more" if is_final else ""
@@ -171,6 +181,12 @@ def _from_an_operator(event: FromOperator) -> Line:
             return Line(Level.WARNING, text)
         case _:
             assert_never(event)
+
+
+def _of_a_coordinator(event: CoordinatorHealth) -> Line:
+    if isinstance(event, OperatorCoordinatorFailed):
+        return Line(Level.WARNING, f"{event.operator} failed in the driver: {event.why}.")
+    return Line(Level.INFO, f"{event.operator} works again in the driver.")
 
 
 def _from_storage(event: FromStorage) -> Line:
@@ -252,6 +268,8 @@ def _from_within(event: FromWithin, job: str) -> Line:
             return Line(Level.DEBUG, f"It is known what attempt {attempt} starts from.")
         case AttemptDoomed(why):
             return Line(Level.DEBUG, f"What runs now is given up: {why}.")
+        case ProgressMade():
+            return Line(Level.DEBUG, "Earlier failures are not counted any more.")
         case StopConfirmed():
             return Line(Level.DEBUG, f"The savepoint that job {job} ends with is complete.")
         case _:

@@ -24,8 +24,10 @@ from weir.core.ids import (
     SplitId,
     SubtaskId,
 )
-from weir.core.lifecycle import JobStatus, SubtaskFinished, SubtaskRunning, TimePassed
+from weir.core.lifecycle import JobStatus, ProgressMade, SubtaskFinished, SubtaskRunning, TimePassed
+from weir.core.phases import Ended
 from weir.core.rescale import Inheritance, inherit
+from weir.core.restarts import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,26 @@ class SplitsFound:
     is_final: bool
 
 
-Event = attempts.AttemptEvent | events.Event | SplitWanted | SplitsFound
+@dataclass(frozen=True, slots=True)
+class OperatorCoordinatorFailed:
+    """The part of an operator that lives in the driver raised; an attempt cannot go on without."""
+
+    operator: OperatorId
+    why: str
+    error: str
+    """The type of what was raised; empty if time may heal it."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorCoordinatorRecovered:
+    """The part of an operator that lives in the driver works again."""
+
+    operator: OperatorId
+
+
+CoordinatorHealth = OperatorCoordinatorFailed | OperatorCoordinatorRecovered
+FromDriver = SplitsFound | CoordinatorHealth
+Event = attempts.AttemptEvent | events.Event | SplitWanted | FromDriver
 
 Action = (
     Launch
@@ -82,7 +103,7 @@ class Job:
 
 
 Step = tuple[Job, tuple[Action, ...]]
-Heard = attempts.AttemptEvent | events.Event | SplitWanted | SplitsFound
+Heard = Event
 
 
 def step(job: Job, event: Event) -> Step:
@@ -129,12 +150,17 @@ def _hear(job: Job, event: Heard) -> tuple[Job, tuple[Said, ...]]:
             return _give_split(job, event)
         case SplitsFound():
             return _find_splits(job, event)
+        case OperatorCoordinatorFailed() | OperatorCoordinatorRecovered():
+            return _judge_coordinator(job, event)
+        case events.CommitInDoubt() | events.CommitConfirmed() | events.TransactionsUnresolved():
+            return _hear_sink(job, event)
         case (
             attempts.JobStarted()
             | attempts.SlotRegistered()
             | attempts.SlotLost()
             | attempts.SubtaskFailed()
             | attempts.AttemptDoomed()
+            | ProgressMade()
             | attempts.RestorePointReady()
             | attempts.StopConfirmed()
             | attempts.CancelRequested()
@@ -143,6 +169,37 @@ def _hear(job: Job, event: Heard) -> tuple[Job, tuple[Said, ...]]:
             return replace(job, attempt=after), said
         case _:
             return _coordinate(job, event)
+
+
+def _judge_coordinator(job: Job, event: CoordinatorHealth) -> tuple[Job, tuple[Said, ...]]:
+    if isinstance(event, OperatorCoordinatorRecovered):
+        judged: attempts.JobEvent = ProgressMade(event.operator)
+    else:
+        kind = Kind(event.operator, event.error, in_driver=True)
+        judged = attempts.AttemptDoomed(f"{event.operator}: {event.why}", job.draw, kind)
+    after, said = attempts.step(job.attempt, judged)
+    return replace(job, attempt=after), said
+
+
+def _hear_sink(
+    job: Job, event: events.CommitInDoubt | events.CommitConfirmed | events.TransactionsUnresolved
+) -> tuple[Job, tuple[Said, ...]]:
+    """What the sink's own code refuses is tried again; a commit also fails the attempt.
+
+    An attempt can go on while old transactions are not aborted, but a job cannot end.
+    """
+    job, said = _coordinate(job, event)
+    match event:
+        case events.CommitConfirmed():
+            judged: CoordinatorHealth = OperatorCoordinatorRecovered(event.sink)
+        case events.CommitInDoubt(why=why) if why:
+            judged = OperatorCoordinatorFailed(event.sink, why, event.error)
+        case events.TransactionsUnresolved(sink=str(sink)) if isinstance(job.attempt.phase, Ended):
+            judged = OperatorCoordinatorFailed(OperatorId(sink), event.why, event.error)
+        case _:
+            return job, said
+    job, more = _judge_coordinator(job, judged)
+    return job, (*said, *more)
 
 
 def _coordinate(job: Job, event: events.Event) -> tuple[Job, tuple[Said, ...]]:
@@ -220,7 +277,7 @@ def _pass_on(  # noqa: C901 - one case for each word that another part hears
         case actions.SnapshotOperators():
             return _snapshot_enumerators(job, word)
         case actions.NotifyCompleted() if word.kind.commits:
-            return _forget_assigned(job, word), [], [word]
+            return _forget_assigned(job, word), [ProgressMade()], [word]
         case _:
             return job, [], [word]
 

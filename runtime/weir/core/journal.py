@@ -35,6 +35,8 @@ class EpochTaken:
     restoring: str
     claims: bool
     ids_until: CheckpointId
+    address: str = ""
+    """URL of the driver's API, where a driver of another submission asks whether it lives."""
 
 
 @dataclass(frozen=True, slots=True)

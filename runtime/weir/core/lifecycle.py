@@ -7,7 +7,7 @@ coordinator can be composed without knowing each other.
 from dataclasses import dataclass
 from enum import StrEnum
 
-from weir.core.ids import AttemptId, Millis, SubtaskId
+from weir.core.ids import AttemptId, Millis, OperatorId, SubtaskId
 
 
 class JobStatus(StrEnum):
@@ -46,6 +46,13 @@ class TimePassed:
     """A random number in [0, 1), should a decision need one."""
     ahead: int = 0
     """How far the wall clock is ahead of this, in ms: for stamps, never for intervals."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressMade:
+    """A checkpoint is complete, or this operator's coordinator in the driver works again."""
+
+    operator: OperatorId | None = None
 
 
 @dataclass(frozen=True, slots=True)

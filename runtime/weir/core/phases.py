@@ -6,9 +6,11 @@ regions it has. How one phase follows another is not decided here.
 """
 
 from dataclasses import dataclass
+from typing import assert_never
 
 from weir.core.ids import AttemptId, Millis, SubtaskId
 from weir.core.lifecycle import JobStatus
+from weir.core.roster import Roster
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +71,27 @@ class Ended:
 
 
 Phase = Created | WaitingForSlots | Restoring | Deploying | Running | Stopping | BackingOff | Ended
+
+
+def status_of(phase: Phase, roster: Roster) -> tuple[JobStatus, int]:
+    """And how many slots are missing.
+
+    A job with a part still running is RUNNING, unless another part waits for slots.
+    """
+    match phase:
+        case Created():
+            return JobStatus.CREATED, 0
+        case WaitingForSlots(missing=missing):
+            return JobStatus.WAITING_FOR_SLOTS, missing
+        case Restoring(subtasks=subtasks) | Deploying(subtasks=subtasks):
+            whole = roster.is_whole_job(subtasks)
+            return JobStatus.DEPLOYING if whole else JobStatus.RUNNING, 0
+        case BackingOff(subtasks=subtasks):
+            whole = roster.is_whole_job(subtasks)
+            return JobStatus.RESTARTING if whole else JobStatus.RUNNING, 0
+        case Running() | Stopping():
+            return JobStatus.RUNNING, 0
+        case Ended(status=status):
+            return status, 0
+        case _:
+            assert_never(phase)

@@ -40,6 +40,10 @@ class Wish:
     """Nothing older than this is acceptable."""
     fresh: bool = False
     """Begin without state, whatever the log offers."""
+    takes_over: bool = False
+    """Replace the driver of another submission even while that driver lives."""
+    reruns: bool = False
+    """Run a job that has finished once more, from its beginning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +152,23 @@ def begins_without_state(entries: tuple[tuple[int, Entry], ...], wish: Wish) -> 
 
     Its later drivers go on from what it has completed itself.
     """
-    return wish.fresh and not _is_served_last(entries, wish.deployment)
+    is_wanted = wish.fresh or (wish.reruns and not wish.path and _has_finished(entries))
+    return is_wanted and not _is_served_last(entries, wish.deployment)
+
+
+def is_finished(entries: tuple[tuple[int, Entry], ...], wish: Wish) -> bool:
+    """Whether an earlier submission has done all the work, and this one does not ask for more.
+
+    Its sources have ended and its checkpoints are deleted: to start it again would repeat all of
+    its output.
+    """
+    asks_for_more = wish.reruns or wish.fresh or wish.path
+    return _has_finished(entries) and not asks_for_more
+
+
+def _has_finished(entries: tuple[tuple[int, Entry], ...]) -> bool:
+    last = entries[-1][1] if entries else None
+    return isinstance(last, JobClosed) and last.status is JobStatus.FINISHED
 
 
 def _is_served_last(entries: tuple[tuple[int, Entry], ...], deployment: str) -> bool:

@@ -6,13 +6,37 @@ failed or what a restart involves, reads a clock or draws a number; time and cha
 
 Counted are the failures that ask for a decision. What fails while a restart is already under way
 belongs to that restart, and whoever knows that does not ask.
+
+The exponential delay restarts for ever, because time heals most failures. It does not heal a row
+that the user's code cannot process: such a job fails in the same way after every restart and never
+gets further. So failures of one kind are counted until the job makes progress, and too many of
+them end the job (spec R2). The other strategies have limits of their own.
 """
 
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final, assert_never
+from typing import Final, NamedTuple, assert_never
 
-from weir.core.ids import Millis
+from weir.core.ids import Millis, OperatorId
+
+MOST_KINDS = 32
+"""So many kinds of failures are counted at once; the oldest are forgotten."""
+
+
+class Kind(NamedTuple):
+    """What two failures have in common that are the same failure again."""
+
+    operator: OperatorId
+    error: str
+    """The type of what was raised; empty if time may heal it, and then it is not counted."""
+    in_driver: bool = False
+    """In the operator's coordinator (enumerator, committer) and not in a subtask."""
+
+    def survives(self, operator: OperatorId | None) -> bool:
+        """Whether progress of that coordinator, or of the subtasks, says nothing about it."""
+        if operator is None:
+            return self.in_driver
+        return not self.in_driver or operator != self.operator
 
 
 class Unlimited(Enum):
@@ -52,12 +76,16 @@ class ExponentialDelay:
     """A job that ran longer than this has recovered: its next failure counts as the first."""
     jitter: float = 0.1
     """The share of the delay by which it is shortened or lengthened at random."""
+    max_same_failures: int | Unlimited = 10
+    """So many failures of one kind without progress in between end the job."""
 
     def __post_init__(self) -> None:
         assert 0 <= self.initial_ms <= self.max_ms, "the first delay is at most the longest"
         assert self.multiplier >= 1, "delays do not shrink"
         assert 0 <= self.jitter <= 1, "jitter is a share of the delay"
         assert self.reset_after_ms >= 0, "a run has a length"
+        is_limit = self.max_same_failures is UNLIMITED or self.max_same_failures >= 1
+        assert is_limit, "failures are counted from one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +119,13 @@ class History:
     """When the delay granted last was over, and the job could run again."""
     recent: tuple[Millis, ...]
     """Failures that still lie within the window, oldest first."""
+    same: tuple[tuple[Kind, int], ...] = ()
+    """How often each kind was seen without progress in between."""
+
+    def after_progress(self, operator: OperatorId | None) -> "History":
+        """Without an operator a checkpoint is complete, which only subtasks have to do with."""
+        left = ((kind, times) for kind, times in self.same if kind.survives(operator))
+        return replace(self, same=tuple(left))
 
 
 NO_FAILURES: Final = History(restarts=0, backoff_ms=0, resumed=Millis(0), recent=())
@@ -114,7 +149,7 @@ Verdict = Restart | GiveUp
 
 
 def restart(
-    strategy: Strategy, history: History, now: Millis, draw: float
+    strategy: Strategy, history: History, now: Millis, draw: float, kind: Kind | None = None
 ) -> tuple[History, Verdict]:
     """Judge one failure. ``draw`` in [0, 1) is the chance that the jitter leaves open."""
     assert 0 <= draw < 1, "a draw lies in [0, 1)"
@@ -124,7 +159,12 @@ def restart(
         case FixedDelay():
             return _after_fixed_delay(strategy, history)
         case ExponentialDelay():
-            return _after_growing_delay(strategy, history, now, draw)
+            recovered = now - history.resumed > strategy.reset_after_ms
+            counted = _counted(replace(history, same=()) if recovered else history, kind)
+            times = dict(counted.same).get(kind, 0) if kind else 0
+            if strategy.max_same_failures is not UNLIMITED and times >= strategy.max_same_failures:
+                return counted, GiveUp(f"it has failed {times} times in this way without progress")
+            return _after_growing_delay(strategy, counted, now, draw)
         case FailureRate():
             return _within_rate(strategy, history, now)
         case _:
@@ -153,6 +193,15 @@ def _after_growing_delay(
     resumed = Millis(now + delay)
     memory = replace(history, restarts=restarts, backoff_ms=backoff, resumed=resumed)
     return memory, Restart(delay)
+
+
+def _counted(history: History, kind: Kind | None) -> History:
+    """The kind that was seen last stands at the end."""
+    if kind is None or not kind.error:
+        return history
+    times = dict(history.same).get(kind, 0) + 1
+    others = tuple(each for each in history.same if each[0] != kind)
+    return replace(history, same=(*others, (kind, times))[-MOST_KINDS:])
 
 
 def _within_rate(strategy: FailureRate, history: History, now: Millis) -> tuple[History, Verdict]:

@@ -3,18 +3,31 @@
 Reading comes first, then one exclusive creation. If somebody else was faster, everything is read
 again, because what was read before is no longer the end of the log (spec C17). The driver before
 may still run and delete what its newest checkpoint subsumes, so a refusal is judged the same way.
+
+The log alone would let any driver replace any other. A restarted driver serves the same submission
+and replaces its predecessor at once; a driver of another submission asks the predecessor first,
+and does not replace one that lives unless it is told to.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TypeGuard
 
 from weir.core.coordinator import Reign
 from weir.core.coordinator.state import Beginning, Borrowed, FromNothing
 from weir.core.ids import CheckpointId, Epoch, OperatorId
-from weir.core.journal import ID_BLOCK, Entry, EpochTaken, numbers_given
+from weir.core.journal import ID_BLOCK, Entry, EpochTaken, JobClosed, numbers_given
 from weir.core.recovery import ReplayCommit, Resolution, RestoreFrom, Wish
 from weir.core.snapshots import Manifest
+
+
+class Liveness(StrEnum):
+    """What asking a driver for its job has shown."""
+
+    LIVES = "it answers"
+    GONE = "nothing of this job listens there"
+    UNKNOWN = "it cannot be asked from here, or does not answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +41,25 @@ class Claim:
     """Commit numbers that are not to be given out again."""
 
 
+def to_ask(entries: tuple[tuple[int, Entry], ...], wish: Wish) -> EpochTaken | None:
+    """The driver that must be asked whether it lives before it is replaced, if there is one."""
+    taken = [entry for _, entry in entries if isinstance(entry, EpochTaken)]
+    if not taken or wish.takes_over or isinstance(entries[-1][1], JobClosed):
+        return None
+    return None if taken[-1].deployment == wish.deployment else taken[-1]
+
+
+def may_replace(found: Liveness) -> bool:
+    """A driver that does not answer is replaced: the log fences it, should it wake (spec C17)."""
+    return found is not Liveness.LIVES
+
+
 def claim(
-    entries: tuple[tuple[int, Entry], ...], resolution: Resolution, wish: Wish, driver: str
+    entries: tuple[tuple[int, Entry], ...],
+    resolution: Resolution,
+    wish: Wish,
+    driver: str,
+    address: str = "",
 ) -> Claim:
     newest = entries[-1] if entries else None
     index = newest[0] + 1 if newest else 0
@@ -48,6 +78,7 @@ def claim(
         restoring=resolution.path if _restores(resolution) else "",
         claims=wish.claims,
         ids_until=CheckpointId(next_id + ID_BLOCK),
+        address=address,
     )
     return Claim(index, entry, CheckpointId(next_id), numbers_given(entries))
 

@@ -20,6 +20,8 @@ DEPLOYMENT = "WEIR_DEPLOYMENT"
 LOWEST_CHECKPOINT = "WEIR_LOWEST_CHECKPOINT"
 FRESH = "WEIR_FRESH"
 FROM = "WEIR_FROM"
+TAKE_OVER = "WEIR_TAKE_OVER"
+RERUN = "WEIR_RERUN"
 TERMINATION_LOG = "WEIR_TERMINATION_LOG"
 
 NUMBER = re.compile("[0-9]{1,18}")
@@ -40,6 +42,11 @@ class Assignment:
     """Nothing older than this is acceptable."""
     is_fresh: bool = False
     """Start without state, whatever the job's log offers."""
+    takes_over: bool = False
+    """Replace a driver of another submission even while that driver lives. Whoever names the
+    submission replaces its drivers and knows what it does."""
+    reruns: bool = False
+    """Run a job that has finished once more."""
 
     @property
     def is_managed(self) -> bool:
@@ -56,12 +63,15 @@ def assignment_of(variables: Mapping[str, str]) -> Assignment:
             f"{FRESH} asks for a start without state and {other} for a start with it."
             " Remedy: set one of them only."
         )
+    deployment = variables.get(DEPLOYMENT, "")
     return Assignment(
-        deployment=variables.get(DEPLOYMENT, ""),
+        deployment=deployment,
         job=_job(variables),
         attempt=attempt,
         lowest_checkpoint=CheckpointId(lowest or NO_CHECKPOINT),
         is_fresh=is_fresh,
+        takes_over=bool(deployment) or _truth(variables, TAKE_OVER),
+        reruns=bool(deployment) or _truth(variables, RERUN),
     )
 
 

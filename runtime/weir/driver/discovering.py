@@ -2,6 +2,9 @@
 
 The first look of a new job decides what its readers get at the beginning; a restored job goes on
 from where its checkpoint says discovery had come (spec C4, R6).
+
+A look that storage or the network fails is repeated. Any other error fails the attempt: the restart
+strategy decides whether the job goes on, and then the next look is made (spec R2).
 """
 
 import logging
@@ -10,9 +13,15 @@ from collections.abc import Callable, Mapping
 
 from weir.core.enumerator import Pool, Splits
 from weir.core.ids import OperatorId
-from weir.core.job import Event, SplitsFound
-from weir.errors import JobRejected, WeirError
-from weir.ports.sources import Source
+from weir.core.job import (
+    Event,
+    OperatorCoordinatorFailed,
+    OperatorCoordinatorRecovered,
+    SplitsFound,
+)
+from weir.errors import JobRejected, Unavailable, WeirError
+from weir.ports.failures import error_of, in_words
+from weir.ports.sources import Discovery, Source
 
 log = logging.getLogger("weir.driver")
 
@@ -54,21 +63,32 @@ class Discovering:
             thread.start()
 
     def _look_on(self, operator: OperatorId, source: Source, seen: str) -> None:
+        has_failed = False
         while not self._is_over.is_set():
             try:
                 found = source.discover(seen)
             except JobRejected as problem:
                 self._fail(problem)
                 return
-            except Exception as problem:  # noqa: BLE001 - a connector may fail in any way
+            except (OSError, Unavailable) as problem:
                 log.warning("%s could not look for new splits: %s", operator, problem)
+            except Exception as problem:  # noqa: BLE001 - a connector may fail in any way
+                has_failed = True
+                why, error = in_words(problem), error_of(problem)
+                self._tell(OperatorCoordinatorFailed(operator, why, error))
             else:
-                if found.splits or found.is_final or found.seen != seen:
-                    seen = found.seen
-                    self._tell(SplitsFound(operator, found.splits, seen, found.is_final))
+                if has_failed:
+                    self._tell(OperatorCoordinatorRecovered(operator))
+                has_failed = False
+                self._tell_found(operator, found, seen)
+                seen = found.seen
                 if found.is_final:
                     return
             self._is_over.wait(LOOK_SECONDS)
+
+    def _tell_found(self, operator: OperatorId, found: Discovery, before: str) -> None:
+        if found.splits or found.is_final or found.seen != before:
+            self._tell(SplitsFound(operator, found.splits, found.seen, found.is_final))
 
     def close(self) -> None:
         self._is_over.set()

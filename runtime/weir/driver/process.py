@@ -23,6 +23,7 @@ from weir.core.lifecycle import JobStatus
 from weir.core.policy import Policy
 from weir.core.snapshots import CheckpointKind
 from weir.dataflow.physical import JobGraph, SinkHead, SourceHead
+from weir.driver.asking import Asking
 from weir.driver.committing import Committing
 from weir.driver.discovering import Discovering
 from weir.driver.fitting import check_state_fits
@@ -144,8 +145,11 @@ class Driver:
 
     # -- life
 
-    def run(self, wish: recovery.Wish) -> Ending:
-        """Take the job over and run it to its end, or until another driver has it."""
+    def run(self, wish: recovery.Wish, address: str = "") -> Ending:
+        """Take the job over and run it to its end, or until another driver has it.
+
+        The address is the URL of this driver's API.
+        """
         who = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
         submission = self._submission
         judge = partial(
@@ -155,17 +159,36 @@ class Driver:
             allow_non_restored=wish.allow_non_restored,
         )
         starting = Starting(
-            self._store, self._journal, submission.directory, who, wish, judge=judge
+            self._store,
+            self._journal,
+            submission.directory,
+            who,
+            wish,
+            judge=judge,
+            address=address,
+            ask=Asking(submission.directory, submission.tls),
         )
         begun = starting.take_over(submission.graph.topology)
         if isinstance(begun, AlreadyOver):
-            log.info("Job %s is over already: %s.", submission.name, begun.status)
+            self._say_over(begun)
             self.close()
             return Ending(begun.status)
         try:
             return self._reign(begun)
         finally:
             self.close()
+
+    def _say_over(self, over: AlreadyOver) -> None:
+        name = self._submission.name
+        if over.earlier:
+            log.warning(
+                "Job %s has finished already: all its results are committed, and nothing is run."
+                " To run it again from its beginning use `weir run --rerun`, or set weir.rerun ="
+                " true; another query needs another name (appName or queryName).",
+                name,
+            )
+        else:
+            log.info("Job %s is over already: %s.", name, over.status)
 
     def _reign(self, begun: Begun) -> Ending:
         loop, first = self._make_loop(begun)

@@ -57,6 +57,7 @@ def strategy_of(given: RestartConfig) -> Strategy:
                 max_ms=_set(given.max_backoff),
                 reset_after_ms=_set(given.reset_backoff_threshold),
                 jitter=_set(given.jitter_factor),
+                max_same_failures=given.max_same_failures or UNLIMITED,
             )
         case RestartType.FAILURE_RATE:
             return FailureRate(
@@ -84,6 +85,8 @@ def wish_of(config: JobConfig, assignment: Assignment) -> Wish:
         without_in_flight_of=NO_CHECKPOINT if without is None else CheckpointId(without),
         at_least=assignment.lowest_checkpoint,
         fresh=assignment.is_fresh,
+        takes_over=assignment.takes_over,
+        reruns=assignment.reruns,
     )
 
 

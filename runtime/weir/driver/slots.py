@@ -162,10 +162,10 @@ class Slots:
                 self._tell(event)  # type: ignore[arg-type]  # the core judges what it hears
             case Failed() if self._is_over.is_set():
                 pass  # whoever leaves first breaks the others' connections
-            case Failed(attempt, subtask, cause, words):
+            case Failed(attempt, subtask, cause, words, error):
                 log.warning("Task %s failed: %s", subtask, words)
                 self.last_words = f"{subtask}: {words}"
-                self._tell(SubtaskFailed(attempt, subtask, cause, self._draw.random()))
+                self._tell(SubtaskFailed(attempt, subtask, cause, self._draw.random(), error))
             case Pulse() if known is not None:
                 known.pulse = message
             case _:

@@ -16,7 +16,7 @@ from typing import cast
 from weir.core import recovery, takeover
 from weir.core.coordinator import Reign
 from weir.core.ids import OperatorId
-from weir.core.journal import Entry
+from weir.core.journal import Entry, EpochTaken
 from weir.core.lifecycle import JobStatus
 from weir.core.snapshots import Manifest
 from weir.core.topology import Topology
@@ -34,9 +34,11 @@ Entries = tuple[tuple[int, Entry], ...]
 
 @dataclass(frozen=True, slots=True)
 class AlreadyOver:
-    """This very submission has ended: a driver that wakes after that has no work."""
+    """The job has ended, and this submission asks for nothing more."""
 
     status: JobStatus
+    earlier: bool = False
+    """It ended in an earlier submission; otherwise in this very one, whose driver wakes late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,13 @@ def _goes_on_from(entries: Entries, wish: recovery.Wish) -> str:
 def is_new(
     store: ObjectStore, directory: str, wish: recovery.Wish, pause: Pause = time.sleep
 ) -> bool:
-    """Whether the job has nothing of its own to go on from, or shall not go on from it."""
+    """Whether the job begins: it has nothing of its own to go on from, or shall not go on from it.
+
+    A job that has finished and is not run again does not begin.
+    """
     entries = _entries(store, directory, pause)
+    if recovery.is_finished(entries, wish):
+        return False
     return not recovery.candidates(entries) or recovery.begins_without_state(entries, wish)
 
 
@@ -88,6 +95,46 @@ def _entries(store: ObjectStore, directory: str, pause: Pause) -> Entries:
 def _accept(manifest: Manifest) -> None:
     """For jobs whose operators declare nothing."""
     del manifest
+
+
+Ask = Callable[[EpochTaken], takeover.Liveness]
+"""Finds out whether a driver lives."""
+
+
+def refuse_live_namesake(
+    store: ObjectStore, directory: str, wish: recovery.Wish, ask: Ask, pause: Pause = time.sleep
+) -> None:
+    """Refuse, before anything is started, a job that another driver runs."""
+    _check_predecessor(_entries(store, directory, pause), wish, ask)
+
+
+def _check_predecessor(
+    entries: tuple[tuple[int, Entry], ...], wish: recovery.Wish, ask: Ask
+) -> None:
+    last = takeover.to_ask(entries, wish)
+    if last is None:
+        return
+    found = ask(last)
+    if not takeover.may_replace(found):
+        raise JobRejected(
+            f"another driver runs a job of this name: {last.driver}, whose API is {last.address}."
+            " Remedy: end that job with `weir stop` or `weir cancel`, give this one another name"
+            " (appName or queryName), or replace that driver with `weir run --take-over` or the"
+            " setting weir.takeOver = true."
+        )
+    if found is takeover.Liveness.UNKNOWN:
+        log.warning(
+            "The job is taken over from driver %s, which did not end it: %s. If it still runs, it"
+            " will notice and stop.",
+            last.driver,
+            found,
+        )
+
+
+def _ask_nobody(last: EpochTaken) -> takeover.Liveness:
+    """For jobs whose drivers have no API."""
+    del last
+    return takeover.Liveness.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +149,9 @@ class Starting:
     pause: Pause = time.sleep
     judge: Callable[[Manifest], None] = _accept
     """Refuses state that does not fit the job, before the epoch is taken."""
+    address: str = ""
+    """URL of this driver's API."""
+    ask: Ask = _ask_nobody
 
     def take_over(self, topology: Topology) -> Begun | AlreadyOver:
         outcome = until_answered(lambda: self._try(topology), self.pause)
@@ -114,6 +164,9 @@ class Starting:
         ended = recovery.closed_as(entries, self.wish.deployment)
         if ended is not None:
             return AlreadyOver(ended)
+        if recovery.is_finished(entries, self.wish):
+            return AlreadyOver(JobStatus.FINISHED, earlier=True)
+        _check_predecessor(entries, self.wish, self.ask)
         try:
             resolution = self._resolve(entries, topology)
         except JobRejected:
@@ -121,7 +174,7 @@ class Starting:
                 raise
             log.info("The driver before went on while its checkpoints were read; reading again.")
             return None
-        claim = takeover.claim(entries, resolution, self.wish, self.driver)
+        claim = takeover.claim(entries, resolution, self.wish, self.driver, self.address)
         if not until_answered(lambda: self.journal.create(claim.index, claim.entry), self.pause):
             log.info("Another driver took the job's log over; reading it again.")
             return None

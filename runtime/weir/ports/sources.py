@@ -77,6 +77,10 @@ class Source(Protocol):
     def is_endless(self) -> bool:
         """A split may never end, so a reader must take every one it can get."""
 
+    @property
+    def is_bounded(self) -> bool:
+        """The source ends by itself, and so does a job that reads nothing else."""
+
     def discover(self, seen: str) -> Discovery:
         """Look around, in the driver. ``seen`` is empty at the first look of a job."""
 

@@ -39,6 +39,7 @@ from weir.core.turns import Process
 from weir.exchange import Run
 from weir.exchange.routing import Router
 from weir.exchange.sizes import BATCH_BYTES, size_of
+from weir.ports.failures import error_of
 from weir.ports.operators import Batch, Operator
 from weir.slot.event_time import FOREVER, EventTime
 from weir.slot.pace import TURN_SECONDS, Pace
@@ -70,7 +71,9 @@ class Home(Protocol):
     def rest(self, hosted: "Hosted", millis: int) -> None: ...
     def unsaved_bytes(self, before: CheckpointId) -> int: ...
     def gone(self, hosted: "Hosted") -> None: ...
-    def failed(self, hosted: "Hosted", cause: FailureCause, words: str) -> None: ...
+    def failed(
+        self, hosted: "Hosted", cause: FailureCause, words: str, error: str = ""
+    ) -> None: ...
     def now(self) -> Millis: ...
 
 
@@ -286,9 +289,8 @@ class Hosted:
             captured = self.operator.capture(checkpoint)
         except Exception as problem:  # noqa: BLE001 - connectors and user code
             self.obey(self.task.fail(checkpoint, Reason.TASK_CHECKPOINT_FAILURE))
-            self.home.failed(
-                self, FailureCause.CHECKPOINT, f"its synchronous part failed: {problem}"
-            )
+            words = f"its synchronous part failed: {problem}"
+            self.home.failed(self, FailureCause.CHECKPOINT, words, error_of(problem))
             return
         sync_ms = int((perf_counter() - began) * 1000)
         bare = bare_snapshot(self.subtask, self.time.by_edge(), reached_end=self.task.at_end)

@@ -8,7 +8,7 @@ of it like of any other failure.
 
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from weir.core.alignment import Aligner, Tracker
@@ -24,6 +24,7 @@ from weir.core.topology import Topology
 from weir.dataflow.physical import JobGraph
 from weir.exchange import Run
 from weir.exchange.routing import Router
+from weir.ports.failures import error_of
 from weir.ports.operators import Batch, Heritage, Operator, Place
 from weir.slot.event_time import EventTime
 from weir.slot.heads import operator_for
@@ -56,10 +57,15 @@ class Prepared:
     was_finished: bool
     problem: str = ""
     cause: FailureCause = FailureCause.CHECKPOINT
+    error: str = ""
+    """The type of what was raised; empty if time may heal it."""
 
     @classmethod
-    def not_made(cls, hosted: Hosted, cause: FailureCause, problem: str) -> "Prepared":
-        return cls(hosted, Heritage(), {}, was_finished=False, problem=problem, cause=cause)
+    def not_made(
+        cls, hosted: Hosted, cause: FailureCause, words: str, failure: Exception
+    ) -> "Prepared":
+        nothing = cls(hosted, Heritage(), {}, was_finished=False)
+        return replace(nothing, problem=words, cause=cause, error=error_of(failure))
 
     def fill_inboxes(self) -> None:
         """In-flight data of the restored checkpoint comes before anything new."""
@@ -109,7 +115,7 @@ class Launcher:
         except Exception as failure:  # noqa: BLE001 - connectors and user code
             hosted = self._hosted(home, run, subtask, Stateless())
             words = f"{subtask.operator} could not be set up: {failure}"
-            home.post(Prepared.not_made(hosted, FailureCause.USER_CODE, words))
+            home.post(Prepared.not_made(hosted, FailureCause.USER_CODE, words, failure))
             return
         hosted = self._hosted(home, run, subtask, operator)
         self._threads.reading.submit(self._read, hosted, inheritance, deploy.restored, home)
@@ -168,7 +174,7 @@ class Launcher:
             replays = self._replays(inheritance)
         except Exception as failure:  # noqa: BLE001 - storage may fail in any way
             words = f"its state could not be read: {failure}"
-            home.post(Prepared.not_made(hosted, FailureCause.CHECKPOINT, words))
+            home.post(Prepared.not_made(hosted, FailureCause.CHECKPOINT, words, failure))
             return
         hosted.time.restore(dict(inheritance.watermarks))
         home.post(Prepared(hosted, heritage, replays, was_finished=inheritance.finished))

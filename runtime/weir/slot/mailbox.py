@@ -22,7 +22,7 @@ from weir.core.reasons import Reason
 from weir.core.task import Order, Task
 from weir.core.turns import Advance, Mail, Poll, Process, Reach, Rest, Turn, Turns
 from weir.exchange import Arrived, Broken, Credited, Exchange, Run
-from weir.ports.failures import UserCodeFailed
+from weir.ports.failures import UserCodeFailed, error_of
 from weir.slot.hosted import OUTPUT_LIMIT, Hosted
 from weir.slot.launching import Launcher, Prepared
 from weir.slot.post import Post
@@ -185,13 +185,13 @@ class Mailbox:
         try:
             act()
         except UserCodeFailed as failure:
-            self.failed(hosted, FailureCause.USER_CODE, str(failure))
+            self.failed(hosted, FailureCause.USER_CODE, str(failure), error_of(failure))
         except AssertionError:
             raise
         except Exception as problem:
             log.warning("%s failed", hosted.subtask, exc_info=True)
             words = f"{type(problem).__name__}: {problem}"
-            self.failed(hosted, FailureCause.USER_CODE, words)
+            self.failed(hosted, FailureCause.USER_CODE, words, error_of(problem))
 
     def _take(self, hosted: Hosted, turn: Turn) -> None:
         match turn:
@@ -261,7 +261,7 @@ class Mailbox:
             return
         self._hosted[subtask] = hosted
         if prepared.problem:
-            self.failed(hosted, prepared.cause, prepared.problem)
+            self.failed(hosted, prepared.cause, prepared.problem, prepared.error)
             return
         self._guarded(hosted, lambda: self._restore(hosted, prepared))
 
@@ -379,7 +379,7 @@ class Mailbox:
         for mail in unread:
             self._deliver(hosted.subtask, hosted.attempt, mail.message)
 
-    def failed(self, hosted: Hosted, cause: FailureCause, words: str) -> None:
+    def failed(self, hosted: Hosted, cause: FailureCause, words: str, error: str = "") -> None:
         """Tell the driver, once; what becomes of the subtask is its decision."""
         if hosted.has_failed:
             return
@@ -387,4 +387,4 @@ class Mailbox:
         if hosted.is_ready:
             self._turns.remove(hosted.subtask)
             hosted.is_ready = False
-        self._speak(Failed(hosted.attempt, hosted.subtask, cause, words))
+        self._speak(Failed(hosted.attempt, hosted.subtask, cause, words, error))

@@ -71,6 +71,10 @@ class DataFrameSource:
     def is_endless(self) -> bool:
         return False
 
+    @property
+    def is_bounded(self) -> bool:
+        return True
+
     def discover(self, seen: str) -> Discovery:
         if seen:
             return Discovery((), seen, is_final=True)

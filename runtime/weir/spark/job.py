@@ -18,6 +18,7 @@ from weir.errors import JobRejected, WeirError
 from weir.slot.process import SlotSetting
 from weir.spark.reach import Reach
 from weir.spark.slots import SparkSlots
+from weir.storage.objects import as_url
 
 log = logging.getLogger("weir.spark")
 
@@ -59,7 +60,7 @@ class StreamingJob:
 
     def _run(self, wish: Wish) -> None:
         try:
-            self._ending = self.driver.run(wish)
+            self._ending = self.driver.run(wish, self._reach.url)
         except Exception as problem:
             log.debug("The driver of %s ended with an error.", self.name, exc_info=True)
             self._problem = problem
@@ -151,7 +152,7 @@ class StreamingJob:
         return location
 
     def _ask(self, kind: CheckpointKind, path: str) -> str:
-        request = self.driver.ask(kind, path)
+        request = self.driver.ask(kind, as_url(path))
         future = self.driver.outcome_of(request)
         assert future is not None, "what was just asked is known"
         outcome = future.result()

@@ -3,9 +3,11 @@
     session = WeirSession.builder.appName("orders").config("weir.parallelism", 2).getOrCreate()
     session.readStream.format("generator").load().writeStream.format("console").start()
 
-Settings that begin with ``weir.`` are the job's (``weir.checkpointing.interval``); all others go to
-Spark. Under an operator the job's name and settings are the operator's, and those of the script are
-for running it elsewhere. This module puts the parts together and decides nothing.
+Settings that begin with ``weir.`` are the job's (``weir.checkpointing.interval``), but for two that
+are about this start of it: ``weir.takeOver`` replaces a live driver of another submission, and
+``weir.rerun`` runs a job that has finished once more. All other settings go to Spark. Under an
+operator the job's name and settings are the operator's, and those of the script are for running it
+elsewhere. This module puts the parts together and decides nothing.
 """
 
 import logging
@@ -34,11 +36,18 @@ from weir.dataflow.reader import StreamReader
 from weir.dataflow.stream import Stream
 from weir.dataflow.writer import Session
 from weir.driver.assignment import Assignment, assignment_of
+from weir.errors import JobRejected
 from weir.spark.data_sources import registered, with_data_sources
 from weir.spark.dataframe import DataFrameSource
 from weir.spark.job import StreamingJob
-from weir.spark.settings import job_settings, spark_settings
+from weir.spark.settings import (
+    job_settings,
+    spark_settings,
+    with_start_settings,
+    without_start_settings,
+)
 from weir.spark.submitting import Wanted, submit
+from weir.storage.objects import as_url
 
 log = logging.getLogger("weir.spark")
 
@@ -68,8 +77,8 @@ class Builder:
         """Judge the job's settings, then start Spark or take the one that runs."""
         ours = {k.removeprefix(PREFIX): v for k, v in self.settings.items() if k.startswith(PREFIX)}
         theirs = {k: v for k, v in self.settings.items() if not k.startswith(PREFIX)}
-        config = load_config(job_settings(ours, os.environ))
-        assignment = assignment_of(os.environ)
+        assignment = with_start_settings(assignment_of(os.environ), ours)
+        config = load_config(job_settings(without_start_settings(ours), os.environ))
         name = assignment.job or self.name
         return WeirSession(name, config, _spark(name, config, theirs), assignment)
 
@@ -107,6 +116,8 @@ class WeirSession:
         self.config = config
         self.spark = spark
         self._assignment = assignment
+        self._jobs: dict[str, StreamingJob] = {}
+        """Those that this session has started, by their directories."""
         self._session = Session(self._formats(), self._submit)
 
     def _formats(self) -> Formats:
@@ -143,10 +154,27 @@ class WeirSession:
             if written.query_name or written.checkpoint_location:
                 log.warning("The script's queryName and checkpointLocation are not used: %s", name)
         elif written.checkpoint_location:
-            storage = written.checkpoint_location
+            storage = as_url(written.checkpoint_location)
         storage = storage.rstrip("/")
         wanted = Wanted(name, storage, _kept(written, f"{storage}/{name}"))
-        return submit(self.spark.sparkContext, self.config, wanted, self._assignment)
+        self._refuse_second(wanted, is_named=bool(written.query_name))
+        job = submit(self.spark.sparkContext, self.config, wanted, self._assignment)
+        self._jobs[wanted.directory] = job
+        return job
+
+    def _refuse_second(self, wanted: Wanted, *, is_named: bool) -> None:
+        """Two queries under one name would be one job; in memory, unnamed ones share nothing."""
+        job = self._jobs.get(wanted.directory)
+        if job is None or not job.is_active or (is_memory(wanted.storage) and not is_named):
+            return
+        cause = (
+            "has that name" if is_named else "has no name either and is called after the session"
+        )
+        raise JobRejected(
+            f"query {wanted.name}: a query that runs in this session {cause}, and they would share"
+            f" the checkpoints in {wanted.directory}."
+            " Remedy: give each query a name of its own with queryName."
+        )
 
 
 def _kept(written: WrittenStream, directory: str) -> WrittenStream:

@@ -8,8 +8,10 @@ import json
 import logging
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
+from weir.driver.assignment import Assignment
 from weir.errors import JobRejected
 from weir.storage.objects import as_url
 
@@ -47,6 +49,12 @@ FROM_ENVIRONMENT = {
 CONFIG = "WEIR_CONFIG"
 """Names a file with the job's whole configuration as JSON, in place of what the script sets."""
 
+PATHS = ("checkpointing.storage", "checkpointing.savepointDir", "recovery.path")
+"""Settings that name a directory: a URL, or a path of this machine."""
+
+TAKE_OVER, RERUN = START_SETTINGS = ("takeOver", "rerun")
+"""Settings of a script that are about one start and no part of the job's configuration."""
+
 MASTER = "WEIR_MASTER"
 """Where Spark finds machines, as in k8s://https://kubernetes.default.svc; if it is not set, it is
 this one."""
@@ -72,11 +80,32 @@ def job_settings(script: Mapping[str, str], variables: Mapping[str, str]) -> dic
     wished = from_environment(variables)
     place = variables.get(CONFIG)
     if not place:
-        return nested({**script, **wished})
+        paths = {name: as_url(script[name]) for name in PATHS if name in script}
+        return nested({**script, **paths, **wished})
     if script:
         names = ", ".join(f"weir.{name}" for name in sorted(script))
         log.warning("%s has the job's settings, so the script's are not used: %s", place, names)
     return _over(_read(Path(place)), nested(wished))
+
+
+def with_start_settings(assignment: Assignment, script: Mapping[str, str]) -> Assignment:
+    """What the script says about this start, beside what the environment says."""
+    said = {name: _typed(script.get(name, "false")) for name in START_SETTINGS}
+    for name, value in said.items():
+        if not isinstance(value, bool):
+            raise JobRejected(
+                f"weir.{name} = {script[name][:40]}: it is neither true nor false."
+                " Remedy: use true or false."
+            )
+    return replace(
+        assignment,
+        takes_over=assignment.takes_over or bool(said[TAKE_OVER]),
+        reruns=assignment.reruns or bool(said[RERUN]),
+    )
+
+
+def without_start_settings(script: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in script.items() if name not in START_SETTINGS}
 
 
 def _read(place: Path) -> dict[str, object]:

@@ -20,11 +20,12 @@ from weir.dataflow.graph import GraphDefaults, build
 from weir.dataflow.logical import WrittenStream
 from weir.dataflow.physical import JobGraph
 from weir.dataflow.travel import check_travels
+from weir.driver.asking import Asking
 from weir.driver.assignment import Assignment
 from weir.driver.process import Driver, Submission
 from weir.driver.settings import wish_of
 from weir.driver.started import STARTED
-from weir.driver.starting import inherited_max_parallelism, is_new
+from weir.driver.starting import inherited_max_parallelism, is_new, refuse_live_namesake
 from weir.driver.view import DriverView
 from weir.errors import JobRejected
 from weir.rest.server import Place
@@ -33,6 +34,7 @@ from weir.slot.launching import Manners
 from weir.slot.process import SlotSetting
 from weir.spark.eviction import save_before_eviction
 from weir.spark.initial_state import savepoint_of, taken_off
+from weir.spark.interval import with_interval
 from weir.spark.job import Crew, StreamingJob
 from weir.spark.reach import Reach
 from weir.spark.slots import SparkSlots
@@ -81,6 +83,9 @@ def submit(
     FirstAnswer(store, wanted.directory).wait(
         None if assignment.is_managed else FIRST_ANSWER_SECONDS
     )
+    tls = _tls(config)
+    refuse_live_namesake(store, wanted.directory, wish, Asking(wanted.directory, tls))
+    config = with_interval(config, wanted.written)
     graph, given = taken_off(_graph(config, wanted, store, wish))
     if given and not wish.path and is_new(store, wanted.directory, wish):
         place = savepoint_of(given, wanted.directory, store)
@@ -92,7 +97,7 @@ def submit(
         config=config,
         directory=wanted.directory,
         secret=secrets.token_bytes(32),
-        tls=_tls(config),
+        tls=tls,
         bind_host=os.environ.get(HOST, "127.0.0.1"),
         attempt=assignment.attempt,
         trace_directory=Path(os.environ[TRACE]) if TRACE in os.environ else None,

@@ -21,10 +21,14 @@ MEMORY = "memory://"
 
 
 def as_url(place: str) -> str:
-    """A path of this machine may be written as one; whatever is empty or a URL stays as it is."""
+    """A path of this machine may be written as one; whatever is empty or a URL stays as it is.
+
+    Hadoop writes the path of a file with one slash, as ``file:/data``.
+    """
     if not place or "://" in place:
         return place
-    return f"{FILE}{Path(place).absolute()}"
+    path = place.removeprefix("file:") if place.startswith("file:/") else place
+    return f"{FILE}{Path(path).absolute()}"
 
 
 def store_for(url: str, options: Mapping[str, object] | None = None) -> ObjectStore:

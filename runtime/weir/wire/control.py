@@ -111,6 +111,8 @@ class Failed:
     subtask: SubtaskId
     cause: FailureCause
     words: str
+    error: str = ""
+    """The type of what was raised; empty if time may heal it."""
 
 
 @dataclass(frozen=True, slots=True)

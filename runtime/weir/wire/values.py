@@ -41,6 +41,7 @@ from weir.core import (
     lifecycle,
     reasons,
     rescale,
+    restarts,
     snapshots,
 )
 from weir.core.coordinator import actions, events
@@ -451,5 +452,5 @@ _VOCABULARIES = (
 for _module in _VOCABULARIES:
     register(*_values_of(_module))
 register(attempt.FailureCause, *get_args(attempt.AttemptEvent), *get_args(attempt.AttemptAction))
-register(job.SplitWanted, job.SplitsFound, job.Launch)
+register(job.SplitWanted, *get_args(job.FromDriver), job.Launch, restarts.Kind)
 register(rescale.Inheritance, rescale.ListShare, rescale.InFlightShare)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from attempt_story import APART, FORWARDED, SHUFFLED
 from weir.core import attempt as a
 from weir.core.lifecycle import JobStatus, SubtaskFinished, SubtaskRunning, TimePassed
-from weir.core.phases import Ended, Restoring, Running, Stopping
+from weir.core.phases import Ended, Restoring, Running, Stopping, status_of
 from weir.core.restarts import DEFAULT_STRATEGY, UNLIMITED, FailureRate, FixedDelay
 from weir.core.topology import Edge, EdgeKind, Operator, Topology
 
@@ -101,7 +101,8 @@ class World:
             stages = {execution.stage for execution in roster.executions.values()}
             assert stages <= {"running", "finished"}, "a running job has nothing down"
         assert not (isinstance(phase, Ended) and self.deployed), "an ended job runs nowhere"
-        assert self.state.reported == self.status == a.status_of(self.state), "all is reported"
+        status = a.ReportStatus(*status_of(phase, roster))
+        assert self.state.reported == self.status == status, "all is reported"
 
     # What can happen. Each is a thing that may not be possible now, and then does not happen.
 

@@ -60,8 +60,20 @@ from weir.core.coordinator.events import (
     TransactionsUnresolved,
 )
 from weir.core.hearing import heard
-from weir.core.job import Event, SplitsFound, SplitWanted
-from weir.core.lifecycle import JobStatus, SubtaskFinished, SubtaskRunning, TimePassed
+from weir.core.job import (
+    Event,
+    OperatorCoordinatorFailed,
+    OperatorCoordinatorRecovered,
+    SplitsFound,
+    SplitWanted,
+)
+from weir.core.lifecycle import (
+    JobStatus,
+    ProgressMade,
+    SubtaskFinished,
+    SubtaskRunning,
+    TimePassed,
+)
 from weir.core.reasons import Reason
 from weir.core.telling import Level
 
@@ -116,6 +128,13 @@ LINES = [
         WARNING,
         "Task write-0 failed when told of checkpoint 7: no connection.",
     ),
+    (
+        OperatorCoordinatorFailed("read", "OSError: no such topic", "OSError"),
+        WARNING,
+        "read failed in the driver: OSError: no such topic.",
+    ),
+    (OperatorCoordinatorRecovered("read"), INFO, "read works again in the driver."),
+    (ProgressMade(), DEBUG, "Earlier failures are not counted any more."),
     (SlotRegistered("a", "e1"), INFO, "Slot a on e1 registered."),
     (SlotLost("a", 0.5), WARNING, "Slot a was lost."),
     (SubtaskRunning(FIRST, SUM_0), INFO, "Task sum-0 of job orders runs in attempt 1."),

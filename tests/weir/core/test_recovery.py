@@ -18,7 +18,9 @@ from weir.core.recovery import (
     RestoreFrom,
     StartFresh,
     Wish,
+    begins_without_state,
     closed_as,
+    is_finished,
 )
 
 # Where to go on
@@ -315,3 +317,54 @@ def test_a_damaged_manifest_is_refused_with_its_path_and_the_one_before_it_is_of
     assert refusal.subject == f"manifest {path(5)}"
     assert refusal.reason == "it cannot be read: its checksum is wrong"
     assert path(3) in refusal.remedy
+
+
+# A job that has finished
+
+
+FINISHED = (epoch(), logged(3), closed(JobStatus.FINISHED, retains=False))
+
+
+def test_a_job_that_has_finished_is_not_run_again():
+    """R6, C12: its checkpoints are deleted, so it would repeat all its output."""
+    assert is_finished(read(*FINISHED).entries, Wish(NEW))
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [Wish(NEW, reruns=True), Wish(NEW, fresh=True), Wish(NEW, path=FOREIGN)],
+    ids=["rerun", "fresh", "from a savepoint"],
+)
+def test_a_job_that_has_finished_is_run_again_by_whoever_says_so(wish):
+    """R6, C13."""
+    assert not is_finished(read(*FINISHED).entries, wish)
+
+
+@pytest.mark.parametrize("status", [JobStatus.STOPPED, JobStatus.CANCELED, JobStatus.FAILED])
+def test_a_job_that_ended_in_any_other_way_goes_on(status):
+    """C13, C15."""
+    assert not is_finished(read(epoch(), logged(3), closed(status)).entries, Wish(NEW))
+
+
+def test_a_job_that_runs_has_not_finished():
+    """C15: whatever it did before."""
+    assert not is_finished(read(*FINISHED, epoch(NEW, goes_on=False)).entries, Wish(OLD))
+
+
+@pytest.mark.parametrize("retains", [True, False])
+def test_a_rerun_begins_without_state_and_its_next_driver_goes_on(retains):
+    """R6, R1: also where the last checkpoint of a finished job was retained."""
+    before = read(epoch(), logged(3), closed(JobStatus.FINISHED, retains=retains))
+    wish = Wish(NEW, reruns=True)
+    after = read(*(e for _, e in before.entries), epoch(NEW, goes_on=False), logged(5))
+
+    assert resolved(before, wish) == StartFresh()
+    assert resolved(after, wish).manifest == a_manifest(5)
+
+
+def test_a_rerun_of_a_job_that_has_not_finished_goes_on_from_its_checkpoint():
+    """C15: the wish is about finished jobs only."""
+    facts = read(epoch(), logged(3), closed(JobStatus.CANCELED))
+
+    assert not begins_without_state(facts.entries, Wish(NEW, reruns=True))
+    assert resolved(facts, Wish(NEW, reruns=True)).manifest == a_manifest(3)

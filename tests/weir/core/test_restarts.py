@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weir.core.ids import Millis
+from weir.core.ids import Millis, OperatorId
 from weir.core.restarts import (
     DEFAULT_STRATEGY,
     NO_FAILURES,
@@ -13,6 +13,7 @@ from weir.core.restarts import (
     FailureRate,
     FixedDelay,
     GiveUp,
+    Kind,
     NoRestart,
     Restart,
     restart,
@@ -181,3 +182,90 @@ def test_a_strategy_that_means_nothing_cannot_be_made(nonsense):
     """R2: people are told by the configuration; here it would be a bug."""
     with pytest.raises(AssertionError):
         nonsense()
+
+
+# The same failure again and again
+
+
+SUM, READ = OperatorId("sum"), OperatorId("read")
+POISON = Kind(SUM, "ValueError")
+MUTE = Kind(READ, "KeyError", in_driver=True)
+THRICE = ExponentialDelay(max_same_failures=3)
+
+
+def judged(strategy, *kinds, history=NO_FAILURES, every=SECOND):
+    """The history and the last verdict after failures of these kinds, one after another."""
+    verdict = None
+    for number, kind in enumerate(kinds):
+        at = Millis(history.resumed + (number + 1) * every)
+        history, verdict = restart(strategy, history, at, MIDDLE, kind)
+    return history, verdict
+
+
+def test_the_same_failure_without_progress_ends_the_job_with_its_reason():
+    """R2: time will not heal it."""
+    history, verdict = judged(THRICE, POISON, POISON)
+    assert isinstance(verdict, Restart)
+    _, verdict = judged(THRICE, POISON, history=history)
+    assert verdict == GiveUp("it has failed 3 times in this way without progress")
+
+
+def test_failures_of_two_kinds_do_not_hide_each_other():
+    """R2: two rows that cannot be processed are no better than one."""
+    _, verdict = judged(THRICE, POISON, MUTE, POISON, MUTE, POISON)
+    assert isinstance(verdict, GiveUp)
+
+
+def test_other_failures_in_between_are_not_progress():
+    """R2, R1: a slot that is lost says nothing about the row."""
+    _, verdict = judged(THRICE, POISON, None, POISON, None, POISON)
+    assert isinstance(verdict, GiveUp)
+
+
+@pytest.mark.parametrize("kind", [None, Kind(SUM, ""), Kind(READ, "", in_driver=True)], ids=str)
+def test_a_failure_that_time_may_heal_is_restarted_for_ever(kind):
+    """R2, R1: lost slots, broken connections, services that are away."""
+    _, verdict = judged(THRICE, *[kind] * 50)
+    assert isinstance(verdict, Restart)
+
+
+def test_a_completed_checkpoint_is_progress_of_the_subtasks_alone():
+    """R2: an enumerator that always raises completes no look by it."""
+    history, _ = judged(THRICE, POISON, MUTE, POISON, MUTE)
+    after = history.after_progress(None)
+    assert isinstance(judged(THRICE, POISON, history=after)[1], Restart)
+    assert isinstance(judged(THRICE, MUTE, history=after)[1], GiveUp)
+
+
+def test_an_answer_is_progress_of_that_coordinator_alone():
+    """R2."""
+    history, _ = judged(THRICE, POISON, MUTE, POISON, MUTE)
+    after = history.after_progress(READ)
+    assert isinstance(judged(THRICE, MUTE, history=after)[1], Restart)
+    assert isinstance(judged(THRICE, POISON, history=after)[1], GiveUp)
+    assert history.after_progress(SUM) == history
+
+
+def test_a_job_that_ran_long_enough_has_recovered():
+    """R2: as its delay starts anew, so does the count."""
+    history, _ = judged(THRICE, POISON, POISON)
+    _, verdict = judged(THRICE, POISON, history=history, every=2 * HOUR)
+    assert isinstance(verdict, Restart)
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [ExponentialDelay(max_same_failures=UNLIMITED), FixedDelay(UNLIMITED), FailureRate(100, 1)],
+    ids=["without a limit", "fixed delay", "failure rate"],
+)
+def test_only_the_exponential_delay_has_this_limit(strategy):
+    """R2: the others end by their own."""
+    _, verdict = judged(strategy, *[POISON] * 50)
+    assert isinstance(verdict, Restart)
+
+
+def test_the_kinds_that_are_remembered_are_bounded():
+    """R2: however many types of errors there are."""
+    kinds = [Kind(SUM, f"Error{number}") for number in range(500)]
+    history, _ = judged(THRICE, *kinds)
+    assert len(history.same) <= 32

@@ -7,10 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinated_job import CHECKPOINT, DIRECTORY, STOP, a_manifest
+from found_in_storage import NEW, OLD, closed, epoch
 from weir.core.coordinator.state import Borrowed, FromNothing
 from weir.core.journal import ID_BLOCK, CheckpointLogged, EpochTaken, IdsReserved
+from weir.core.lifecycle import JobStatus
 from weir.core.recovery import ReplayCommit, RestoreFrom, StartFresh, Wish
-from weir.core.takeover import Claim, claim, refusal_stands, reign
+from weir.core.takeover import (
+    Claim,
+    Liveness,
+    claim,
+    may_replace,
+    refusal_stands,
+    reign,
+    to_ask,
+)
 
 WISH = Wish("submission-2")
 
@@ -160,3 +170,50 @@ def test_a_refusal_stands_only_on_the_log_that_is_still_there():
     assert refusal_stands(read, read)
     assert not refusal_stands(read, moved)
     assert not refusal_stands(read, None)
+
+
+# Who is replaced
+
+
+def asked(*entries, wish=None):
+    return to_ask(tuple(enumerate(entries)), wish or Wish(NEW))
+
+
+def test_the_driver_of_another_submission_is_asked_before_it_is_replaced():
+    """C17: a second job of the same name must not replace the first unnoticed."""
+    first, second = epoch("submission-0"), epoch(OLD)
+
+    assert asked(first, second, logged(3)) == second
+
+
+def test_a_restarted_driver_replaces_its_predecessor_without_asking():
+    """R1: it serves the same submission, and its predecessor is dead or will be fenced."""
+    assert asked(epoch(OLD), logged(3), wish=Wish(OLD)) is None
+
+
+@pytest.mark.parametrize("status", [JobStatus.STOPPED, JobStatus.CANCELED, JobStatus.FAILED])
+def test_nobody_is_asked_about_a_job_that_has_ended(status):
+    """C17: its driver has closed the log."""
+    assert asked(epoch(OLD), logged(3), closed(status)) is None
+
+
+def test_nobody_is_asked_about_a_job_that_never_ran():
+    """C17."""
+    assert asked() is None
+
+
+def test_a_submission_that_takes_over_asks_nobody():
+    """C17, K2: an operator replaces its own drivers, and a person may say so."""
+    assert asked(epoch(OLD), wish=Wish(NEW, takes_over=True)) is None
+
+
+def test_only_a_driver_that_answers_is_left_alone():
+    """C17, R1: one that is dead or hangs is replaced, and the log fences it if it wakes."""
+    assert [found for found in Liveness if may_replace(found)] == [Liveness.GONE, Liveness.UNKNOWN]
+
+
+def test_the_log_says_where_a_driver_is_asked():
+    """C17: whoever comes next finds it there."""
+    taken = claim((), StartFresh(), WISH, "driver-b", "http://127.0.0.1:4040")
+
+    assert taken.entry.address == "http://127.0.0.1:4040"

@@ -16,7 +16,7 @@ def test_an_operator_says_which_job_and_which_attempt_it_is():
     """K2 C12: an attempt means that somebody manages the job."""
     told = assignment_of({"WEIR_JOB": "orders", "WEIR_ATTEMPT": "3", "WEIR_DEPLOYMENT": "orders-2"})
 
-    assert told == Assignment("orders-2", job="orders", attempt=3)
+    assert told == Assignment("orders-2", job="orders", attempt=3, takes_over=True, reruns=True)
     assert told.is_managed
 
 
@@ -58,3 +58,18 @@ def test_without_a_place_for_it_no_last_report_is_left():
     """K7: a person who runs the script sees the job."""
     assert termination_log({}) is None
     assert termination_log({"WEIR_TERMINATION_LOG": "/dev/log"}).name == "log"
+
+
+def test_whoever_names_the_submission_replaces_its_drivers():
+    """K2, C17: an operator need not say that its next driver takes over, or runs a job again."""
+    told = assignment_of({"WEIR_DEPLOYMENT": "orders-2"})
+    assert (told.takes_over, told.reruns) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("variable", "said"), [("WEIR_TAKE_OVER", (True, False)), ("WEIR_RERUN", (False, True))]
+)
+def test_a_command_line_says_what_else_a_start_may_do(variable, said):
+    """C17, R6."""
+    told = assignment_of({variable: "true"})
+    assert (told.takes_over, told.reruns) == said

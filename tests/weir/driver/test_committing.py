@@ -10,6 +10,7 @@ from weir.core.ids import AttemptId, CheckpointId, Epoch, OperatorId, SubtaskId
 from weir.core.snapshots import Commit, Transaction
 from weir.driver.committing import Committing
 from weir.errors import Fenced, JobRejected
+from weir.ports.failures import UserCodeFailed
 
 FILES, TABLE = OperatorId("files"), OperatorId("table")
 LONG_ENOUGH = 20.0
@@ -146,3 +147,23 @@ def test_closing_finishes_what_was_begun(sinks):
     sinks.files.gate.set()
     sinks.committing.close()
     assert sinks.files.committed == [(1, ("a",))]
+
+
+def test_a_commit_that_the_sinks_own_code_refuses_says_so(sinks):
+    """R2, R5: the restart strategy counts it."""
+    failed = UserCodeFailed("commit()", "batch 3")
+    failed.__cause__ = KeyError("account")
+    sinks.files.problems.append(failed)
+    sinks.commit(FILES, 4, "a")
+    why = "commit 4: commit() failed at batch 3: KeyError: 'account'"
+    assert sinks.next() == events.CommitInDoubt(FILES, 4, why, "KeyError")
+
+
+def test_an_abort_that_the_sinks_own_code_refuses_says_so(sinks):
+    """R2, R5: a job must not wait for it for ever when it ends."""
+    failed = UserCodeFailed("abort()", "batch 3")
+    failed.__cause__ = KeyError("account")
+    sinks.files.problems.append(failed)
+    sinks.resolve(SubtaskId(FILES, 0))
+    why = "abort() failed at batch 3: KeyError: 'account'"
+    assert sinks.next() == events.TransactionsUnresolved(9, FILES, why, "KeyError")

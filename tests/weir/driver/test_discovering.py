@@ -7,10 +7,15 @@ import pytest
 from fed_jobs import MORE, ONE, READ, TWO, FedSource
 from weir.core.enumerator import Pool, Splits
 from weir.core.ids import SplitId
-from weir.core.job import SplitsFound
+from weir.core.job import (
+    OperatorCoordinatorFailed,
+    OperatorCoordinatorRecovered,
+    SplitsFound,
+)
 from weir.driver import discovering
 from weir.driver.discovering import Discovering
 from weir.errors import JobRejected
+from weir.ports.failures import UserCodeFailed
 from weir.ports.sources import Discovery
 
 LONG_ENOUGH = 20.0
@@ -104,3 +109,22 @@ def test_sources_are_looked_at_beside_each_other(look):
     """R6."""
     found = look({READ: FedSource(found=[FINAL]), MORE: FedSource(found=[FINAL])}, events=2)
     assert {event.operator for event in found} == {READ, MORE}
+
+
+def test_user_code_that_raises_in_a_look_fails_the_attempt(look):
+    """R2, C4: the restart strategy counts it, and the look is made again."""
+    failed = UserCodeFailed("latestOffset()", "the start")
+    failed.__cause__ = ValueError("no such topic")
+    found = look({READ: FedSource(found=[failed, failed, FINAL])}, events=4)
+    why = "latestOffset() failed at the start: ValueError: no such topic"
+    assert found[:2] == [OperatorCoordinatorFailed(READ, why, "ValueError")] * 2
+    assert found[2] == OperatorCoordinatorRecovered(READ)
+    assert found[3] == SplitsFound(READ, (), "end", is_final=True)
+
+
+def test_an_error_of_the_network_in_user_code_fails_the_attempt_and_may_heal(look):
+    """R2: whoever wants no restart hears of it at once."""
+    failed = UserCodeFailed("latestOffset()", "the start")
+    failed.__cause__ = ConnectionResetError("the broker is away")
+    first, *_ = look({READ: FedSource(found=[failed, FINAL])}, events=3)
+    assert (type(first), first.error) == (OperatorCoordinatorFailed, "")

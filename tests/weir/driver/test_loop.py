@@ -6,21 +6,23 @@ import time
 
 import pytest
 
-from coordinated_job import EVERYONE, SUM_0
+from coordinated_job import EVERYONE, READ, SUM_0, WRITE
 from driven_job import ASKED, SLOTS, ObligingHands, a_beginning, a_loop, drive
 from weir.core.attempt import (
     CancelRequested,
     FailureCause,
     JobStarted,
+    ReportRestart,
     SlotLost,
     SlotRegistered,
     SubtaskFailed,
 )
 from weir.core.coordinator import actions, events
 from weir.core.coordinator.actions import EndDriver, Granted
-from weir.core.job import Launch, step
+from weir.core.job import Launch, OperatorCoordinatorFailed, step
+from weir.core.journal import JobClosed
 from weir.core.lifecycle import JobStatus, SubtaskRunning, TimePassed
-from weir.core.restarts import FixedDelay
+from weir.core.restarts import ExponentialDelay, FixedDelay
 from weir.errors import JobRejected
 
 
@@ -131,6 +133,74 @@ def test_a_strategy_that_gives_up_ends_the_driver(hands):
         SubtaskFailed(launch.attempt, SUM_0, FailureCause.USER_CODE, 0.5)
     ]
     assert drive(hands) == EndDriver(JobStatus.FAILED, fenced=False)
+
+
+def refused(action, _):
+    """The sink's own code raises, whenever it is asked to commit."""
+    commit = action.commit
+    return [events.CommitInDoubt(commit.sink, commit.sequence, "KeyError: 'account'", "KeyError")]
+
+
+def test_a_commit_that_the_sink_refuses_fails_the_job_by_its_restart_strategy(hands):
+    """R2, R5: with the type none at once; the log stays open, so the next driver repeats it."""
+    hands.says[actions.CommitTransactions] = refused
+    hands.says[actions.Answer] = lambda *_: []
+    assert drive(hands) == EndDriver(JobStatus.FAILED, fenced=False)
+    entries = [created.entry for created in hands.of(actions.CreateEntry)]
+    assert not [entry for entry in entries if isinstance(entry, JobClosed)]
+
+
+@pytest.mark.parametrize("refusals", [1, 3])
+def test_a_commit_that_is_refused_when_the_job_ends_does_not_keep_it_for_ever(hands, refusals):
+    """R2, R5: a sink that takes it in the end lets the job end well, any other fails it."""
+    tries = []
+
+    def commit(action, job):
+        tries.append(action)
+        if len(tries) <= refusals:
+            return refused(action, job)
+        return [events.CommitConfirmed(action.commit.sink, action.commit.sequence)]
+
+    hands.says[actions.CommitTransactions] = commit
+    hands.says[ReportRestart] = lambda *_: [CancelRequested()]
+    hands.says[actions.Answer] = lambda *_: []
+    end = drive(hands, beginning=a_beginning(strategy=FixedDelay(2, 5)))
+    assert end.status is (JobStatus.CANCELED if refusals == 1 else JobStatus.FAILED)
+
+
+def test_an_abort_that_is_refused_when_the_job_ends_does_not_keep_it_for_ever(hands):
+    """R2, R5: the next driver tries it again."""
+    hands.says[actions.ResolveTransactions] = lambda action, _: [
+        events.TransactionsUnresolved(action.ticket, WRITE, "KeyError: 'account'", "KeyError")
+    ]
+    assert drive(hands) == EndDriver(JobStatus.FAILED, fenced=False)
+
+
+def test_an_enumerator_that_raises_fails_the_job_by_its_restart_strategy(hands):
+    """R2, C4: with the type none at once, and the reason is known."""
+    why = []
+
+    def raised(*_):
+        return [OperatorCoordinatorFailed(READ, "KeyError: 'topic'", "KeyError")]
+
+    hands.says[Launch] = raised
+    end = drive(hands, lambda _, job, __: why.append(getattr(job.attempt.phase, "why", "")))
+    assert end == EndDriver(JobStatus.FAILED, fenced=False)
+    assert why[-1].startswith("read: KeyError: 'topic'; ")
+
+
+def test_an_enumerator_that_raises_again_and_again_ends_the_job(hands):
+    """R2: though its checkpoints go on, for they say nothing about the next look."""
+
+    def raised(launch, _):
+        up = [SubtaskRunning(launch.attempt, subtask) for subtask, _, _ in launch.placements]
+        return [*up, OperatorCoordinatorFailed(READ, "KeyError: 'topic'", "KeyError")]
+
+    hands.says[Launch] = raised
+    hands.says[actions.Answer] = lambda *_: []
+    strategy = ExponentialDelay(initial_ms=1, max_ms=2, max_same_failures=3)
+    assert drive(hands, beginning=a_beginning(strategy=strategy)).status is JobStatus.FAILED
+    assert len(hands.of(Launch)) == 3
 
 
 def test_a_witness_sees_every_step_with_what_was_decided(hands):

@@ -9,7 +9,7 @@ from weir.api.restart import RestartConfig
 from weir.core.ids import NO_CHECKPOINT, CheckpointId
 from weir.core.policy import Mode, Policy, Retention
 from weir.core.recovery import Wish
-from weir.core.restarts import ExponentialDelay, FailureRate, FixedDelay, NoRestart
+from weir.core.restarts import UNLIMITED, ExponentialDelay, FailureRate, FixedDelay, NoRestart
 from weir.driver.assignment import Assignment
 from weir.driver.process import Submission
 from weir.driver.settings import policy_of, strategy_of, wish_of
@@ -107,9 +107,11 @@ STRATEGIES = [
             "backoff_multiplier": 2.5,
             "reset_backoff_threshold": "2 h",
             "jitter_factor": 0.25,
+            "max_same_failures": 4,
         },
-        ExponentialDelay(2_000, 2.5, 8_000, 7_200_000, 0.25),
+        ExponentialDelay(2_000, 2.5, 8_000, 7_200_000, 0.25, 4),
     ),
+    ({"max_same_failures": 0}, ExponentialDelay(max_same_failures=UNLIMITED)),
 ]
 
 

@@ -10,6 +10,7 @@ from weir.core.journal import CheckpointLogged, EpochTaken, JobClosed
 from weir.core.lifecycle import JobStatus
 from weir.core.recovery import ReplayCommit, RestoreFrom, StartFresh, Wish
 from weir.core.snapshots import CheckpointKind
+from weir.core.takeover import Liveness
 from weir.core.topology import Topology
 from weir.driver.starting import (
     AlreadyOver,
@@ -17,6 +18,7 @@ from weir.driver.starting import (
     Starting,
     inherited_max_parallelism,
     is_new,
+    refuse_live_namesake,
 )
 from weir.errors import JobRejected, Unavailable
 from weir.storage import manifests
@@ -35,9 +37,18 @@ class Takeover:
         self.pauses = []
         self.while_pausing = []
 
+        self.asked = []
+        self.found = Liveness.GONE
+
     def start(self, wish=WISH, driver="driver-b", topology=TOPOLOGY):
-        starting = Starting(self.store, self.journal, DIRECTORY, driver, wish, self.pause)
+        starting = Starting(
+            self.store, self.journal, DIRECTORY, driver, wish, self.pause, ask=self.ask
+        )
         return starting.take_over(topology)
+
+    def ask(self, last):
+        self.asked.append(last.driver)
+        return self.found
 
     def pause(self, seconds):
         self.pauses.append(seconds)
@@ -360,3 +371,79 @@ def test_a_job_that_shall_begin_without_state_is_as_good_as_new_once(job):
     assert not is_new(job.store, DIRECTORY, Wish("second submission"))
     assert is_new(job.store, DIRECTORY, Wish("second submission", fresh=True))
     assert not is_new(job.store, DIRECTORY, Wish("first submission", fresh=True))
+
+
+# Another driver of the same name
+
+
+def test_a_live_driver_of_another_submission_is_not_replaced(job):
+    """C17, U3: it is named, with all remedies, and the log is left as it was."""
+    job.reigned()
+    job.completed(1, 4)
+    job.found = Liveness.LIVES
+    with pytest.raises(JobRejected, match=r"driver-a.*weir stop.*--take-over.*weir\.takeOver"):
+        job.start(Wish("second submission"))
+    assert job.newest()[0] == 1
+
+
+@pytest.mark.parametrize("found", [Liveness.GONE, Liveness.UNKNOWN])
+def test_a_driver_that_does_not_answer_is_replaced_at_once(job, found, caplog):
+    """R1, C17: and one that may live is named in a warning."""
+    job.reigned()
+    job.completed(1, 4)
+    job.found = found
+    assert job.start(Wish("second submission")).resolution.manifest.checkpoint == 4
+    assert job.pauses == []
+    assert ("driver-a" in caplog.text) == (found is Liveness.UNKNOWN)
+
+
+def test_a_submission_that_takes_over_replaces_a_live_driver(job):
+    """C17, K2: the one before is fenced by the log."""
+    job.reigned()
+    job.found = Liveness.LIVES
+    assert isinstance(job.start(Wish("second submission", takes_over=True)), Begun)
+    assert job.asked == []
+
+
+def test_of_two_submissions_at_once_the_slower_asks_the_faster(job):
+    """C17: whoever lost the race for the entry reads the log again, and asks who is there now."""
+    job.found = Liveness.LIVES
+    create = job.store.create_exclusive
+
+    def raced(url, data):
+        job.store.create_exclusive = create
+        job.reigned()
+        return create(url, data)
+
+    job.store.create_exclusive = raced
+    with pytest.raises(JobRejected, match="another driver runs"):
+        job.start(Wish("second submission"))
+    assert job.asked == ["driver-a"]
+
+
+def test_a_live_namesake_is_refused_before_anything_is_started(job):
+    """U3."""
+    job.reigned()
+    job.found = Liveness.LIVES
+    with pytest.raises(JobRejected, match="another driver runs"):
+        refuse_live_namesake(job.store, DIRECTORY, Wish("second submission"), job.ask)
+
+
+def test_a_job_that_an_earlier_submission_finished_is_over(job):
+    """R6: nothing is written, so a later start finds the same."""
+    job.reigned()
+    closed = JobClosed(Epoch(1), "driver-a", JobStatus.FINISHED, False, CheckpointId(17))  # noqa: FBT003
+    job.journal.create(1, closed)
+    over = AlreadyOver(JobStatus.FINISHED, earlier=True)
+    assert job.start(Wish("second submission")) == over
+    assert job.newest()[0] == 1
+    assert isinstance(job.start(Wish("third submission", reruns=True)), Begun)
+
+
+def test_a_job_that_has_finished_does_not_begin_with_its_initial_state_again(job):
+    """R6, D1: unless it is run again."""
+    job.reigned()
+    closed = JobClosed(Epoch(1), "driver-a", JobStatus.FINISHED, False, CheckpointId(17))  # noqa: FBT003
+    job.journal.create(1, closed)
+    assert not is_new(job.store, DIRECTORY, Wish("second submission"))
+    assert is_new(job.store, DIRECTORY, Wish("second submission", reruns=True))

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from weir.api.config import load_config
+from weir.driver.assignment import Assignment
 from weir.errors import JobRejected
 from weir.spark.settings import (
     CONFIG,
@@ -16,6 +17,8 @@ from weir.spark.settings import (
     job_settings,
     nested,
     spark_settings,
+    with_start_settings,
+    without_start_settings,
 )
 
 SOURCE = Path("runtime")
@@ -163,3 +166,39 @@ def test_slots_find_our_package_and_the_users(monkeypatch):
     assert paths == ["runtime", "of-the-user"]
     monkeypatch.delenv("PYTHONPATH")
     assert spark_settings(1, SOURCE, {})["spark.executorEnv.PYTHONPATH"] == "runtime"
+
+
+def test_a_path_of_this_machine_may_stand_where_a_url_does():
+    """D2, S7: Spark takes a plain path, and the same file by a URL of one slash."""
+    script = {
+        "checkpointing.storage": "/data/checkpoints",
+        "checkpointing.savepointDir": "file:/data/savepoints",
+        "recovery.path": "savepoint-1f0c",
+    }
+    config = load_config(job_settings(script, {}))
+
+    assert config.checkpointing.storage == "file:///data/checkpoints"
+    assert config.checkpointing.savepoint_dir == "file:///data/savepoints"
+    assert config.recovery.path == f"file://{Path.cwd()}/savepoint-1f0c"
+
+
+def test_a_script_says_that_it_takes_over_or_runs_again():
+    """C17, R6: and neither is a part of the job's configuration."""
+    script = {"takeOver": "true", "rerun": "True", "parallelism": "2"}
+    told = with_start_settings(Assignment(""), script)
+
+    assert (told.takes_over, told.reruns) == (True, True)
+    assert without_start_settings(script) == {"parallelism": "2"}
+
+
+def test_a_script_that_says_nothing_changes_nothing():
+    """C17: what the environment says holds."""
+    told = Assignment("orders-2", takes_over=True)
+
+    assert with_start_settings(told, {}) == told
+
+
+def test_a_setting_that_is_neither_true_nor_false_is_refused():
+    """U3."""
+    with pytest.raises(JobRejected, match=r"weir\.takeOver = maybe: .* use true or false"):
+        with_start_settings(Assignment(""), {"takeOver": "maybe"})

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from weir.errors import JobRejected
-from weir.storage.objects import NotFound, store_for
+from weir.storage.objects import NotFound, as_url, store_for
 
 
 @pytest.mark.parametrize("data", [b"bytes", memoryview(b"a view"), pa.py_buffer(b"arrow"), b""])
@@ -138,3 +138,18 @@ def test_what_was_written_whole_leaves_nothing_unfinished(place):
     place.store.create_exclusive(place.url("log/0"), b"x")
 
     assert place.store.list_unfinished(place.directory) == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "url"),
+    [
+        ("/data/checkpoints", "file:///data/checkpoints"),
+        ("file:/data/checkpoints", "file:///data/checkpoints"),
+        ("file:///data/checkpoints", "file:///data/checkpoints"),
+        ("s3://bucket/checkpoints", "s3://bucket/checkpoints"),
+        ("", ""),
+    ],
+)
+def test_a_path_of_this_machine_is_a_file(written, url):
+    """S7, D2: as in Spark."""
+    assert as_url(written) == url

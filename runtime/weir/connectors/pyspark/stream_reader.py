@@ -63,6 +63,10 @@ class StreamSource:
     def is_endless(self) -> bool:
         return False
 
+    @property
+    def is_bounded(self) -> bool:
+        return False
+
     def discover(self, seen: str) -> Discovery:
         return self._enumerator.discover(seen)
 

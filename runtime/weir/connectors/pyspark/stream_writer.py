@@ -11,6 +11,8 @@ had no rows has no message in the list.
 """
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 from threading import Thread
@@ -29,6 +31,7 @@ from weir.connectors.pyspark.write_call import WriteCall
 from weir.connectors.transaction_names import new_token
 from weir.core.ids import SubtaskId
 from weir.errors import JobRejected
+from weir.ports.failures import UserCodeFailed
 from weir.ports.operators import Batch, Place
 from weir.ports.sinks import Sealed
 from weir.storage.objects import store_for
@@ -82,6 +85,17 @@ class StreamSink:
 
     def records(self) -> CommitRecords:
         return CommitRecords(store_for(self.directory), self.directory)
+
+
+@contextmanager
+def blaming_user_code(sink: str, method: str, batch: int) -> Iterator[int]:
+    """Whatever it raises is named by what was called, for which batch."""
+    try:
+        yield batch
+    except NotWritable:
+        raise
+    except Exception as problem:  # user code may raise anything
+        raise UserCodeFailed(f"data source {sink}: {method}()", f"batch {batch}") from problem
 
 
 class StreamWriter:
@@ -144,7 +158,9 @@ class StreamCommitter:
 
     def commit(self, sequence: int, names: tuple[str, ...]) -> None:
         if self._records.find(sequence, names) is None:
-            self._sink.writer().commit(self._owed(names), sequence - 1)
+            messages = self._owed(names)
+            with blaming_user_code(self._sink.name, "commit", sequence - 1) as batch:
+                self._sink.writer().commit(messages, batch)
             self._records.create(CommitRecord(sequence, names, ()))
             self._records.forget(sequence - RECORDS_KEPT)
         self._messages.discard(names)
@@ -172,5 +188,6 @@ class StreamCommitter:
             return
         log.info("Sink %s aborts %s transactions of dead attempts.", self._sink.name, len(names))
         messages = [self._messages.get(name) for name in names]
-        self._sink.writer().abort(messages, self._records.newest())
+        with blaming_user_code(self._sink.name, "abort", self._records.newest()) as batch:
+            self._sink.writer().abort(messages, batch)
         self._messages.discard(names)

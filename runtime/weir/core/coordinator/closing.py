@@ -26,6 +26,7 @@ from weir.core.coordinator.restarting import resolve_transactions
 from weir.core.coordinator.state import Closed, Closing, Coordinator, Gone, Idle, Living, Step
 from weir.core.ids import AttemptId
 from weir.core.journal import JobClosed
+from weir.core.lifecycle import JobStatus
 from weir.core.reasons import Reason
 
 ALL_ATTEMPTS = AttemptId(2**62)
@@ -33,6 +34,9 @@ ALL_ATTEMPTS = AttemptId(2**62)
 
 
 def on_end(state: Coordinator, event: StatusReported) -> Step:
+    if isinstance(state.life, Closing) and event.status is JobStatus.FAILED:
+        life = replace(state.life, status=event.status)
+        return replace(state, status=event.status, life=life), ()
     if not isinstance(state.life, Living):
         return state, ()
     state = replace(state, status=event.status, clock=Idle(), wanted=(), life=Closing(event.status))
@@ -58,6 +62,18 @@ def go_on_closing(state: Coordinator) -> Step:
 
 def _owes_commits(state: Coordinator) -> bool:
     return state.is_writing or any(ledger.unconfirmed for ledger in state.ledgers.values())
+
+
+def is_failing(state: Coordinator) -> bool:
+    return isinstance(state.life, Closing) and state.life.status is JobStatus.FAILED
+
+
+def give_up(state: Coordinator) -> Step:
+    """A sink's own code refuses to commit or to abort, and the job has failed: the log stays open.
+
+    Whoever starts the job again repeats it, as after the death of a driver.
+    """
+    return replace(state, life=Gone(fenced=False)), (EndDriver(JobStatus.FAILED, fenced=False),)
 
 
 def on_closed(state: Coordinator, entry: JobClosed) -> Step:

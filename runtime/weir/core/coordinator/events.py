@@ -248,6 +248,10 @@ class CommitInDoubt:
 
     sink: OperatorId
     sequence: int
+    why: str = ""
+    """What the sink's own code raised; empty if only the answer is missing."""
+    error: str = ""
+    """The type of what it raised; empty if time may heal it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +266,11 @@ class TransactionsUnresolved:
     """The external system could not be asked."""
 
     ticket: int
+    sink: OperatorId | None = None
+    """Whose own code raised; none if only the answer is missing."""
+    why: str = ""
+    error: str = ""
+    """The type of what it raised; empty if time may heal it."""
 
 
 @dataclass(frozen=True, slots=True)

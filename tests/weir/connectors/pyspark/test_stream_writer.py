@@ -277,7 +277,7 @@ def test_a_commit_that_failed_can_be_tried_again(make):
 
     sink = make(Told({"write": lambda rows: Written([*map(tuple, rows)]), "commit": commit}))
     name, committer = sealed(sink.open(place()), 1), sink.committer()
-    with pytest.raises(OSError, match="the line is dead"):
+    with pytest.raises(UserCodeFailed, match=r"commit\(\) failed at batch 0: .*the line is dead"):
         committer.commit(1, (name,))
     committer.commit(1, (name,))
     assert tries == [(1, 0), (1, 0)]
