@@ -35,6 +35,8 @@ log = logging.getLogger("weir.slot")
 
 BATCH_LIMIT = 32
 LONGEST_REST_MS = 1000
+LONGEST_WORDS = 16 << 10
+"""Of why a subtask failed: user code may raise with a whole batch in its message."""
 
 
 def wall_clock() -> Millis:
@@ -388,4 +390,4 @@ class Mailbox:
         if hosted.is_ready:
             self._turns.remove(hosted.subtask)
             hosted.is_ready = False
-        self._speak(Failed(hosted.attempt, hosted.subtask, cause, words))
+        self._speak(Failed(hosted.attempt, hosted.subtask, cause, words[:LONGEST_WORDS]))
