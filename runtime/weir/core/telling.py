@@ -220,7 +220,7 @@ def _outcome(
 ) -> Line:
     match action:
         case Answer(request, outcome):
-            return Line(Level.INFO, f"Request {request} is {_answer(outcome)}.")
+            return Line(Level.INFO, f"Request {request} is {answer_in_words(outcome)}.")
         case DoomAttempt(_, why):
             return Line(Level.WARNING, f"Giving up the running attempt of job {job}: {why}.")
         case OfferRestorePoint(restore=restore):
@@ -235,7 +235,7 @@ def _outcome(
             assert_never(action)
 
 
-def _answer(outcome: Granted | Denied) -> str:
+def answer_in_words(outcome: Granted | Denied) -> str:
     match outcome:
         case Granted(checkpoint, location):
             return f"granted: checkpoint {checkpoint} is at {location}"

@@ -40,4 +40,6 @@ def test_an_ack_above_the_limit_of_a_message_declines_its_checkpoint(link, monke
 
 
 def inline_list(size):
-    return ListHandle("positions", Redistribution.SPLIT, StateFile("", size, content=b"x" * size), 1)
+    return ListHandle(
+        "positions", Redistribution.SPLIT, StateFile("", size, content=b"x" * size), 1
+    )

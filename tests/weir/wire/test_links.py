@@ -216,6 +216,7 @@ def test_a_listener_accepts_again_when_there_was_no_thread_for_a_guest(open_door
 
 def test_a_guest_that_nobody_can_take_over_is_dropped(caplog):
     """R3: the slot hears that its link has ended, and comes again."""
+
     def no_thread_left(*_):
         raise RuntimeError("can't start new thread")
 
