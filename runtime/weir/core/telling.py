@@ -221,8 +221,8 @@ def _outcome(
     match action:
         case Answer(request, outcome):
             return Line(Level.INFO, f"Request {request} is {answer_in_words(outcome)}.")
-        case DoomAttempt(_, why):
-            return Line(Level.WARNING, f"Giving up the running attempt of job {job}: {why}.")
+        case DoomAttempt(reason):  # what follows, a restart or the end, says why
+            return Line(Level.DEBUG, f"Giving up the running attempt of job {job} ({reason.name}).")
         case OfferRestorePoint(restore=restore):
             return Line(Level.DEBUG, _restore(restore, job))
         case ConfirmStop():
