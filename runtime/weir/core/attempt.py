@@ -36,10 +36,8 @@ class FailureCause(StrEnum):
     """What went wrong in a subtask, as far as it changes what has to restart."""
 
     USER_CODE = "user code failed"
-    """Its process may hold anything now, and is not used again."""
-    OPERATOR = "its operator failed"
-    """A source, an operator or a sink of ours, as at an input file that is broken; otherwise as
-    above."""
+    OPERATOR = "its operator failed"  # of ours, as at an input file that is broken
+    """After these two its process may hold anything, and is not used again."""
     CONNECTION = "a connection broke"
     CHECKPOINT = "its part of a checkpoint failed"
 
@@ -391,8 +389,7 @@ def _on_subtask_failed(state: Attempt, event: SubtaskFailed) -> Step:
         case FailureCause.CONNECTION | FailureCause.CHECKPOINT:
             if not state.roster.stage(event.subtask).is_live:
                 return state, ()
-            region = state.roster.regions_of((event.subtask,))
-            return _fail(state, Failure(region, why, event.draw))
+            return _fail(state, Failure(state.roster.regions_of((event.subtask,)), why, event.draw))
         case _:
             assert_never(event.cause)
 

@@ -49,7 +49,9 @@ def bears_token(
     del given  # describes the header in the API's own description
     guard = request.app.state.guard
     assert isinstance(guard, Guard), "the app is made with a guard"
-    refusal = refusal_without_token(guard, request.headers.get("authorization", "").encode())
+    refusal = refusal_without_token(
+        guard, request.headers.get("authorization", "").encode("latin-1")
+    )
     if refusal is not None:
         raise refusal
 
