@@ -161,6 +161,7 @@ def test_a_driver_that_is_sent_away_leaves_how_far_it_came_and_no_less_is_accept
     left = job.last_report
     assert left.phase is JobPhase.RUNNING
     assert left.newest.id > before.newest.id
+    assert f"is granted: checkpoint {left.newest.id} is at {left.newest.path}." in job.explain()
 
     job.start(WEIR_LOWEST_CHECKPOINT=str(left.newest.id + 1))
     assert job.end() == 2, job.explain()

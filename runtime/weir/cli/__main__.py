@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+import weir
 from weir.cli import inspecting, tables
 from weir.cli.client import Client
 from weir.cli.collecting import look_through
@@ -43,6 +44,29 @@ Look into what it left, with no job running:
         weir inspect backups/savepoint-1f0c --rows 5
 """,
 )
+
+
+def _version(*, is_asked: bool) -> None:
+    if is_asked:
+        _print(f"weir {weir.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=lambda is_asked: _version(is_asked=is_asked),
+            is_eager=True,
+            help="Show the version and exit.",
+        ),
+    ] = False,
+) -> None:
+    del version  # shown before anything else is looked at
+
 
 Job = Annotated[str, typer.Argument(help="Which job; the only one if not given.")]
 Url = Annotated[
@@ -296,8 +320,8 @@ def dispose(
     """
     store = StoreByScheme()
     for path in paths:
-        disposing.dispose(store, as_url(path))
-        say(f"{path} is deleted.")
+        was_there = disposing.dispose(store, as_url(path))
+        say(f"{path} is deleted." if was_there else f"{path} is not there; nothing is deleted.")
 
 
 def _fail_for(problems: tuple[str, ...]) -> None:

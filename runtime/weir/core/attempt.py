@@ -37,7 +37,8 @@ class FailureCause(StrEnum):
     """What went wrong in a subtask, as far as it changes what has to restart."""
 
     USER_CODE = "user code failed"
-    """Its process may hold anything now, and is not used again."""
+    OPERATOR = "its operator failed"  # of ours, as at an input file that is broken
+    """After these two its process may hold anything, and is not used again."""
     CONNECTION = "a connection broke"
     CHECKPOINT = "its part of a checkpoint failed"
 
@@ -369,7 +370,7 @@ def _on_slot_lost(state: Attempt, event: SlotLost) -> Step:
 def _on_subtask_failed(state: Attempt, event: SubtaskFailed) -> Step:
     why = f"{event.subtask}: {event.cause}"
     match event.cause:
-        case FailureCause.USER_CODE:
+        case FailureCause.USER_CODE | FailureCause.OPERATOR:
             return _recycle(state, event, why)
         case FailureCause.CONNECTION | FailureCause.CHECKPOINT:
             if not state.roster.stage(event.subtask).is_live:

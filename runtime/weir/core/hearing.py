@@ -195,7 +195,7 @@ def _from_storage(event: FromStorage) -> Line:
             return Line(Level.DEBUG, f"The manifest of checkpoint {checkpoint} is durable.")
         case ManifestNotWritten(checkpoint, cause):
             text = f"The manifest of checkpoint {checkpoint} was not written: {cause}."
-            return Line(Level.WARNING, text)
+            return Line(Level.DEBUG, text)  # the abort is a warning, with the same cause
         case ManifestInDoubt(checkpoint):
             text = f"Nobody knows whether the manifest of checkpoint {checkpoint} was written."
             return Line(Level.WARNING, text)

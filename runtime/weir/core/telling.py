@@ -220,9 +220,9 @@ def _outcome(
 ) -> Line:
     match action:
         case Answer(request, outcome):
-            return Line(Level.INFO, f"Request {request} is {_answer(outcome)}.")
-        case DoomAttempt(_, why):
-            return Line(Level.WARNING, f"Giving up the running attempt of job {job}: {why}.")
+            return Line(Level.INFO, f"Request {request} is {answer_in_words(outcome)}.")
+        case DoomAttempt(reason):  # what follows, a restart or the end, says why
+            return Line(Level.DEBUG, f"Giving up the running attempt of job {job} ({reason.name}).")
         case OfferRestorePoint(restore=restore):
             return Line(Level.DEBUG, _restore(restore, job))
         case ConfirmStop():
@@ -235,7 +235,7 @@ def _outcome(
             assert_never(action)
 
 
-def _answer(outcome: Granted | Denied) -> str:
+def answer_in_words(outcome: Granted | Denied) -> str:
     match outcome:
         case Granted(checkpoint, location):
             return f"granted: checkpoint {checkpoint} is at {location}"

@@ -14,7 +14,7 @@ from weir.core.coordinator import actions, events
 from weir.core.ids import Epoch, OperatorId, SubtaskId
 from weir.core.job import Event
 from weir.errors import Fenced, JobRejected, WeirError
-from weir.ports.failures import UserCodeFailed, error_of
+from weir.ports.failures import UserCodeFailed, error_of, in_words
 from weir.ports.sinks import Committer
 
 log = logging.getLogger("weir.driver")
@@ -55,7 +55,8 @@ class Committing:
             why = f"commit {commit.sequence}: {failure}"
             self._tell(events.CommitInDoubt(commit.sink, commit.sequence, why, error_of(failure)))
         except Exception as problem:  # noqa: BLE001 - the external system may fail in any way
-            log.warning("Commit %s of sink %s failed: %s", commit.sequence, commit.sink, problem)
+            why = in_words(problem)
+            log.warning("Commit %s of sink %s failed: %s", commit.sequence, commit.sink, why)
             self._tell(events.CommitInDoubt(commit.sink, commit.sequence))
         else:
             self._tell(events.CommitConfirmed(commit.sink, commit.sequence))
@@ -103,7 +104,7 @@ class Committing:
             )
             self._tell(unresolved)
         except Exception as problem:  # noqa: BLE001 - the external system may fail in any way
-            log.warning("Transactions of an earlier attempt are still open: %s", problem)
+            log.warning("Transactions of an earlier attempt are still open: %s", in_words(problem))
             self._tell(events.TransactionsUnresolved(ticket))
         else:
             self._tell(events.TransactionsResolved(ticket))

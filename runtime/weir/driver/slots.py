@@ -140,7 +140,8 @@ class Slots:
         except ConnectionError as problem:
             first = problem
         if not isinstance(first, Registered):
-            log.warning("A slot could not register, it began with: %s", first)
+            said = str(first) if isinstance(first, Exception) else type(first).__name__
+            log.warning("A slot could not register, it began with: %s", said)
             link.cut()
             return
         slot = first.slot

@@ -15,6 +15,7 @@ from weir.core.enumerator import Pool
 from weir.core.ids import OperatorId, SplitId
 from weir.core.job import Action, Event, Job
 from weir.core.snapshots import Manifest
+from weir.ports.failures import in_words
 from weir.ports.sources import SPLITS, Commits, KeptSplit, Source
 from weir.state.files import read_list
 from weir.storage.objects import ObjectStore
@@ -76,7 +77,7 @@ class SourceCommits:
             unread = (*pool.free, *self._being_read(operator, manifest))
             source.completed(pool.seen, unread)
         except Exception as problem:  # noqa: BLE001 - a connector may fail in any way
-            log.warning("%s could not commit what has been read: %s", operator, problem)
+            log.warning("%s could not commit what has been read: %s", operator, in_words(problem))
 
     def _being_read(self, operator: OperatorId, manifest: Manifest) -> Iterator[SplitId]:
         """The splits that readers had not finished."""
@@ -90,4 +91,4 @@ class SourceCommits:
         try:
             source.stop()
         except Exception as problem:  # noqa: BLE001 - a connector may fail in any way
-            log.warning("%s did not stop cleanly: %s", operator, problem)
+            log.warning("%s did not stop cleanly: %s", operator, in_words(problem))

@@ -83,6 +83,7 @@ class Statistics:
         self.restored: Manifest | None = None
         self.restored_at = Millis(0)
         self.last_failure = ""
+        self._doom: actions.DoomAttempt | None = None
         self.newest: CheckpointRecord | None = None
         """The newest completed one that the job can go on from, however long ago."""
 
@@ -112,7 +113,14 @@ class Statistics:
 
     def _failed(self, phase: Phase) -> None:
         assert isinstance(phase, Ended), "a job that has failed is over"
-        self.last_failure = phase.why
+        self.last_failure = self._with_cause(phase.why)
+
+    def _with_cause(self, why: str) -> str:
+        """The log has told the cause with the failed checkpoint; a status stands alone."""
+        doom = self._doom
+        if doom is None or not doom.cause or not why.startswith(doom.why):
+            return why
+        return f"{why}: {doom.cause}"
 
     def _acked(self, event: events.SubtaskAcked) -> None:
         record = self._records.get(event.checkpoint)
@@ -126,9 +134,11 @@ class Statistics:
         match action:
             case ReportStatus(status, missing):
                 self.status, self.missing_slots = status, missing
+            case actions.DoomAttempt():
+                self._doom = action
             case ReportRestart(why=why):
                 self.counts.restarts += 1
-                self.last_failure = why
+                self.last_failure = self._with_cause(why)
             case Launch(_, actions.RestoreManifest(manifest, _), _):
                 self.counts.restored += 1
                 self.restored, self.restored_at = manifest, Millis(self._now + self._ahead)

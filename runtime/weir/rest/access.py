@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from weir.rest.problems import refuse
+from weir.rest.problems import Refusal, refuse
 
 BEARER = HTTPBearer(auto_error=False, description="The token that the driver was started with.")
 
@@ -26,22 +26,34 @@ class Guard:
         return secrets.compare_digest(given.encode(), self._token)
 
 
-def bears_token(
-    request: Request,
-    given: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)],
-) -> None:
-    guard = request.app.state.guard
-    assert isinstance(guard, Guard), "the app is made with a guard"
-    if given is not None and guard.admits(given.credentials):
-        return
-    what = "the bearer token is not this job's" if given else "the request has no bearer token"
+def refusal_without_token(guard: Guard, authorization: bytes) -> Refusal | None:
+    """Why a request with this header is not the bearer's; None if it is."""
+    scheme, _, given = authorization.decode("latin-1").partition(" ")
+    is_bearer = scheme.lower() == "bearer" and bool(given)
+    if is_bearer and guard.admits(given.strip()):
+        return None
+    what = "the bearer token is not this job's" if is_bearer else "the request has no bearer token"
     refusal = refuse(
         HTTPStatus.UNAUTHORIZED,
         f"{what}, and only its bearer may ask for this",
         "send the header Authorization: Bearer with the token that the driver was started with",
     )
     refusal.headers = {"WWW-Authenticate": "Bearer"}
-    raise refusal
+    return refusal
+
+
+def bears_token(
+    request: Request,
+    given: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)],
+) -> None:
+    del given  # describes the header in the API's own description
+    guard = request.app.state.guard
+    assert isinstance(guard, Guard), "the app is made with a guard"
+    refusal = refusal_without_token(
+        guard, request.headers.get("authorization", "").encode("latin-1")
+    )
+    if refusal is not None:
+        raise refusal
 
 
 ONLY_BEARER = [Depends(bears_token)]

@@ -8,6 +8,7 @@ from starlette.requests import Request
 import weir
 from weir.rest import ordering, pages, reporting
 from weir.rest.access import Guard
+from weir.rest.limits import RequestLimits, Strangers
 from weir.rest.metrics import registry_of
 from weir.rest.problems import speak_in_problems
 from weir.rest.view import JobView
@@ -41,10 +42,13 @@ def create_app(view: JobView, token: str) -> FastAPI:
         redoc_url=None,
     )
     app.state.view = view
-    app.state.guard = Guard(token)
+    guard = Guard(token)
+    app.state.guard = guard
+    app.state.strangers = Strangers()
     app.state.registry = registry_of(view)
     app.state.is_closing = False
     speak_in_problems(app)
+    app.add_middleware(RequestLimits, guard=guard, strangers=app.state.strangers)
     app.include_router(pages.router, prefix=VERSION)
     app.include_router(reporting.router, prefix=VERSION)
     app.include_router(ordering.router, prefix=VERSION)

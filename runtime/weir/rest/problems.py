@@ -42,7 +42,7 @@ def speak_in_problems(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _broken)
 
 
-def _answer(refusal: Refusal) -> JSONResponse:
+def answer_to(refusal: Refusal) -> JSONResponse:
     problem = refusal.problem
     return JSONResponse(
         problem.model_dump(),
@@ -55,14 +55,14 @@ def _answer(refusal: Refusal) -> JSONResponse:
 def _refused(request: Request, problem: Exception) -> JSONResponse:
     del request
     assert isinstance(problem, Refusal), "registered for refusals"
-    return _answer(problem)
+    return answer_to(problem)
 
 
 def _invalid(request: Request, problem: Exception) -> JSONResponse:
     del request
     assert isinstance(problem, RequestValidationError), "registered for invalid requests"
     cause, remedy = _explained(problem.errors())
-    return _answer(refuse(HTTPStatus.UNPROCESSABLE_ENTITY, cause, remedy))
+    return answer_to(refuse(HTTPStatus.UNPROCESSABLE_ENTITY, cause, remedy))
 
 
 def _explained(errors: Sequence[dict[str, object]]) -> tuple[str, str]:
@@ -82,13 +82,13 @@ def _not_routed(request: Request, problem: Exception) -> JSONResponse:
     assert isinstance(problem, HTTPException), "registered for the framework's own refusals"
     status = HTTPStatus(problem.status_code)
     what = f"{request.method} {request.url.path}: {problem.detail}"
-    return _answer(refuse(status, what, SEE_DESCRIPTION))
+    return answer_to(refuse(status, what, SEE_DESCRIPTION))
 
 
 def _rejected(request: Request, problem: Exception) -> JSONResponse:
     del request
     cause, _, remedy = str(problem).partition(" Remedy: ")
-    return _answer(refuse(HTTPStatus.CONFLICT, cause, remedy or "see the job's status"))
+    return answer_to(refuse(HTTPStatus.CONFLICT, cause, remedy or "see the job's status"))
 
 
 def _unavailable(request: Request, problem: Exception) -> JSONResponse:
@@ -96,10 +96,10 @@ def _unavailable(request: Request, problem: Exception) -> JSONResponse:
     assert isinstance(problem, Unavailable), "registered for what time may heal"
     refusal = refuse(HTTPStatus.SERVICE_UNAVAILABLE, str(problem), "try again later")
     refusal.headers = {"Retry-After": str(max(round(problem.retry_after), 1))}
-    return _answer(refusal)
+    return answer_to(refusal)
 
 
 def _broken(request: Request, problem: Exception) -> JSONResponse:
     cause = f"{request.method} {request.url.path} failed: {type(problem).__name__}"
     remedy = "the driver's log has the trace; the job itself is not affected"
-    return _answer(refuse(HTTPStatus.INTERNAL_SERVER_ERROR, cause, remedy))
+    return answer_to(refuse(HTTPStatus.INTERNAL_SERVER_ERROR, cause, remedy))

@@ -15,6 +15,7 @@ import uvicorn
 from weir.errors import JobRejected
 from weir.rest.app import create_app
 from weir.rest.certificates import check_certificate
+from weir.rest.limits import LONGEST_HEAD, MOST_REQUESTS, CountedListener
 from weir.rest.view import JobView
 from weir.wire.links import Tls
 
@@ -47,7 +48,8 @@ class RestServer:
             check_certificate(place.tls)
         self._app = create_app(view, token)
         self._scheme = "http" if place.tls is None else "https"
-        self._socket = _listening(place.host, place.port)
+        listening = _listening(place.host, place.port)
+        self._socket = CountedListener(listening, self._app.state.strangers)
         bound: tuple[str, int] = self._socket.getsockname()[:2]
         self.host, self.port = bound
         config = uvicorn.Config(
@@ -60,6 +62,9 @@ class RestServer:
             log_level="warning",
             access_log=False,
             server_header=False,
+            proxy_headers=False,
+            limit_concurrency=MOST_REQUESTS,
+            h11_max_incomplete_event_size=LONGEST_HEAD,
             timeout_graceful_shutdown=FAREWELL_SECONDS,
             ssl_certfile=None if place.tls is None else place.tls.certificate,
             ssl_keyfile=None if place.tls is None else place.tls.key,

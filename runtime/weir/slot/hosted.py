@@ -39,7 +39,7 @@ from weir.core.turns import Process
 from weir.exchange import Run
 from weir.exchange.routing import Router
 from weir.exchange.sizes import BATCH_BYTES, size_of
-from weir.ports.failures import error_of
+from weir.ports.failures import error_of, in_words
 from weir.ports.operators import Batch, Operator
 from weir.slot.event_time import FOREVER, EventTime
 from weir.slot.pace import TURN_SECONDS, Pace
@@ -289,7 +289,7 @@ class Hosted:
             captured = self.operator.capture(checkpoint)
         except Exception as problem:  # noqa: BLE001 - connectors and user code
             self.obey(self.task.fail(checkpoint, Reason.TASK_CHECKPOINT_FAILURE))
-            words = f"its synchronous part failed: {problem}"
+            words = f"its synchronous part failed: {in_words(problem)}"
             self.home.failed(self, FailureCause.CHECKPOINT, words, error_of(problem))
             return
         sync_ms = int((perf_counter() - began) * 1000)

@@ -24,7 +24,7 @@ from weir.core.topology import Topology
 from weir.dataflow.physical import JobGraph
 from weir.exchange import Run
 from weir.exchange.routing import Router
-from weir.ports.failures import error_of
+from weir.ports.failures import error_of, in_words, is_of_user_code
 from weir.ports.operators import Batch, Heritage, Operator, Place
 from weir.slot.event_time import EventTime
 from weir.slot.heads import operator_for
@@ -114,8 +114,10 @@ class Launcher:
             operator = operator_for(stage, self._place(subtask, run, home.now))
         except Exception as failure:  # noqa: BLE001 - connectors and user code
             hosted = self._hosted(home, run, subtask, Stateless())
-            words = f"{subtask.operator} could not be set up: {failure}"
-            home.post(Prepared.not_made(hosted, FailureCause.USER_CODE, words, failure))
+            words = f"{subtask.operator} could not be set up: {in_words(failure)}"
+            is_users = is_of_user_code(failure)
+            cause = FailureCause.USER_CODE if is_users else FailureCause.OPERATOR
+            home.post(Prepared.not_made(hosted, cause, words, failure))
             return
         hosted = self._hosted(home, run, subtask, operator)
         self._threads.reading.submit(self._read, hosted, inheritance, deploy.restored, home)

@@ -21,8 +21,9 @@ from weir.core.lifecycle import SubtaskRunning
 from weir.core.reasons import Reason
 from weir.core.task import Order, Task
 from weir.core.turns import Advance, Mail, Poll, Process, Reach, Rest, Turn, Turns
+from weir.errors import WeirError
 from weir.exchange import Arrived, Broken, Credited, Exchange, Run
-from weir.ports.failures import UserCodeFailed, error_of
+from weir.ports.failures import UserCodeFailed, error_of, in_words, is_of_user_code
 from weir.slot.hosted import OUTPUT_LIMIT, Hosted
 from weir.slot.launching import Launcher, Prepared
 from weir.slot.post import Post
@@ -35,6 +36,8 @@ log = logging.getLogger("weir.slot")
 
 BATCH_LIMIT = 32
 LONGEST_REST_MS = 1000
+LONGEST_WORDS = 16 << 10
+"""Of why a subtask failed: user code may raise with a whole batch in its message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +184,7 @@ class Mailbox:
         self._guarded(hosted, lambda: self._take(hosted, turn))
 
     def _guarded(self, hosted: Hosted, act: Callable[[], object]) -> None:
-        """User code may raise anything; it fails its subtask and nothing else."""
+        """User code and connectors may raise anything; it fails the subtask and nothing else."""
         try:
             act()
         except UserCodeFailed as failure:
@@ -189,9 +192,11 @@ class Mailbox:
         except AssertionError:
             raise
         except Exception as problem:
-            log.warning("%s failed", hosted.subtask, exc_info=True)
-            words = f"{type(problem).__name__}: {problem}"
-            self.failed(hosted, FailureCause.USER_CODE, words, error_of(problem))
+            is_ours = isinstance(problem, WeirError)  # and says itself what is wrong
+            log.warning("%s failed: %s", hosted.subtask, problem, exc_info=not is_ours)
+            is_users = is_of_user_code(problem)
+            cause = FailureCause.USER_CODE if is_users else FailureCause.OPERATOR
+            self.failed(hosted, cause, in_words(problem), error_of(problem))
 
     def _take(self, hosted: Hosted, turn: Turn) -> None:
         match turn:
@@ -387,4 +392,4 @@ class Mailbox:
         if hosted.is_ready:
             self._turns.remove(hosted.subtask)
             hosted.is_ready = False
-        self._speak(Failed(hosted.attempt, hosted.subtask, cause, words, error))
+        self._speak(Failed(hosted.attempt, hosted.subtask, cause, words[:LONGEST_WORDS], error))

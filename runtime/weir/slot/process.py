@@ -14,9 +14,12 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from weir.core.coordinator.events import SubtaskAcked, SubtaskDeclined
 from weir.core.ids import SlotId
+from weir.core.reasons import Reason
 from weir.dataflow.physical import JobGraph
 from weir.exchange import Exchange
 from weir.slot.keeping import Keeping, StateFiles
@@ -24,7 +27,7 @@ from weir.slot.launching import Launcher, Manners, Threads
 from weir.slot.mailbox import Mailbox
 from weir.wire.control import Die, Failed, Leave, Pulse, Registered, Said
 from weir.wire.links import Address, Purpose, Tls, dial
-from weir.wire.messages import MessageLink
+from weir.wire.messages import MessageLink, MessageTooLong
 
 log = logging.getLogger("weir.slot")
 
@@ -64,7 +67,7 @@ def host_subtasks(setting: SlotSetting, executor: str, task_attempt: int) -> Non
     uploading = ThreadPoolExecutor(UPLOAD_THREADS, thread_name_prefix="weir-upload")
     reading = ThreadPoolExecutor(READ_THREADS, thread_name_prefix="weir-restore")
     launcher = Launcher(setting.graph, setting.manners, files, Threads(uploading, reading))
-    mailbox = Mailbox(launcher, exchange, lambda said: link.send(_wrapped(said)))
+    mailbox = Mailbox(launcher, exchange, partial(say, link))
     threading.Thread(target=_listen, args=(link, mailbox), daemon=True, name="weir-control").start()
     threading.Thread(target=_pulse, args=(link, mailbox), daemon=True, name="weir-pulse").start()
     mailbox.run()
@@ -74,8 +77,16 @@ def host_subtasks(setting: SlotSetting, executor: str, task_attempt: int) -> Non
     link.close()
 
 
-def _wrapped(said: object) -> object:
-    return said if isinstance(said, Failed) else Said(said)
+def say(link: MessageLink, said: object) -> None:
+    """Tell the driver; an ack that no message holds becomes a decline that says so."""
+    try:
+        link.send(said if isinstance(said, Failed) else Said(said))
+    except MessageTooLong as problem:
+        if not isinstance(said, SubtaskAcked):
+            raise
+        reason = Reason.CHECKPOINT_DECLINED
+        told = (said.attempt, said.checkpoint, said.subtask, reason, str(problem))
+        link.send(Said(SubtaskDeclined(*told)))
 
 
 def _listen(link: MessageLink, mailbox: Mailbox) -> None:
@@ -87,8 +98,8 @@ def _listen(link: MessageLink, mailbox: Mailbox) -> None:
             mailbox.post(message)
             if isinstance(message, Leave):
                 return
-    except ConnectionError:
-        log.info("The driver is gone; this slot ends.")
+    except ConnectionError as problem:
+        log.info("The driver is gone, and this slot ends: %s", problem)
         os._exit(1)
 
 

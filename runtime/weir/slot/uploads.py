@@ -259,7 +259,8 @@ class Uploads:
 
     def _failed(self, upload: Upload, reason: Reason, problem: Exception, settle: Settle) -> None:
         checkpoint = upload.barrier.checkpoint
-        log.warning("%s could not upload checkpoint %s: %s", self._subtask, checkpoint, problem)
+        # The driver warns of it, with this cause, when it aborts the checkpoint.
+        log.info("%s could not upload checkpoint %s: %s", self._subtask, checkpoint, problem)
         self._done(upload)
         settle(lambda task: task.fail(checkpoint, reason), str(problem))
 

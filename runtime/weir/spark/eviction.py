@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 
 from weir.core.snapshots import CheckpointKind
+from weir.core.telling import answer_in_words
 from weir.driver.assignment import termination_log
 from weir.driver.reporting import leave_behind
 from weir.spark.job import StreamingJob
@@ -46,7 +47,8 @@ def _save_and_go(job: StreamingJob, place: Path | None) -> None:
     try:
         saved = driver.outcome_of(driver.ask(CheckpointKind.CHECKPOINT))
         assert saved is not None, "what was just asked is known"
-        log.warning("Before it goes: %s.", saved.result(GRACE_SECONDS))
+        answer = answer_in_words(saved.result(GRACE_SECONDS))
+        log.warning("The checkpoint before it goes is %s.", answer)
     except TooLate:
         log.warning("There was no time for a checkpoint; the job goes on from the one before.")
     finally:

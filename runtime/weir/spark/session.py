@@ -40,6 +40,8 @@ from weir.errors import JobRejected
 from weir.spark.data_sources import registered, with_data_sources
 from weir.spark.dataframe import DataFrameSource
 from weir.spark.job import StreamingJob
+from weir.spark.plain_errors import show_errors_plainly
+from weir.spark.setting_names import PREFIX, refuse_misnamed
 from weir.spark.settings import (
     job_settings,
     spark_settings,
@@ -51,7 +53,6 @@ from weir.storage.objects import as_url
 
 log = logging.getLogger("weir.spark")
 
-PREFIX = "weir."
 DEFAULT_NAME = "weir-job"
 DRIVER_MEMORY = "memory://weir"
 
@@ -75,6 +76,8 @@ class Builder:
 
     def getOrCreate(self) -> "WeirSession":  # noqa: N802
         """Judge the job's settings, then start Spark or take the one that runs."""
+        show_errors_plainly()
+        refuse_misnamed(self.settings)
         ours = {k.removeprefix(PREFIX): v for k, v in self.settings.items() if k.startswith(PREFIX)}
         theirs = {k: v for k, v in self.settings.items() if not k.startswith(PREFIX)}
         assignment = with_start_settings(assignment_of(os.environ), ours)

@@ -59,6 +59,9 @@ MASTER = "WEIR_MASTER"
 """Where Spark finds machines, as in k8s://https://kubernetes.default.svc; if it is not set, it is
 this one."""
 
+LOGGING = Path(__file__).resolve().parent / "log4j2.properties"
+"""Shows the errors of a JVM that starts; it comes before the user's own Java options, which win."""
+
 ONE_THREAD = ("OMP_NUM_THREADS", "POLARS_MAX_THREADS", "OPENBLAS_NUM_THREADS")
 """Parallelism comes from slots; a library's own threads would only fight with theirs."""
 
@@ -69,10 +72,20 @@ def spark_settings(slots: int, source: Path, given: Mapping[str, str]) -> dict[s
     settings = {
         "spark.master": os.environ.get(MASTER) or f"local[{slots + OWN_CORES},1000]",
         **FOR_SLOTS,
+        **_quiet_start(os.environ),
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(paths),
         **{f"spark.executorEnv.{variable}": "1" for variable in ONE_THREAD},
     }
     return {**settings, **given}
+
+
+def _quiet_start(variables: Mapping[str, str]) -> dict[str, str]:
+    """The JVM's own logging, unless the user has configured it for all of Spark."""
+    home = variables.get("SPARK_HOME")
+    place = variables.get("SPARK_CONF_DIR") or (f"{home}/conf" if home else "")
+    if place and any(Path(place).glob("log4j2.*")):
+        return {}
+    return {"spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"}
 
 
 def job_settings(script: Mapping[str, str], variables: Mapping[str, str]) -> dict[str, object]:

@@ -21,18 +21,22 @@ MARK = "/_disposed"
 MANIFEST = manifest_path("")
 
 
-def dispose(store: ObjectStore, path: str) -> None:
-    """Delete the savepoint that is named by its directory or by its manifest."""
+def dispose(store: ObjectStore, path: str) -> bool:
+    """Delete the savepoint that is named by its directory or by its manifest.
+
+    Whether there was one: nothing tells a savepoint that is gone from one that never was.
+    """
     directory = path.rstrip("/").removesuffix(MANIFEST)
     mark, manifest = f"{directory}{MARK}", f"{directory}{MANIFEST}"
     content = _found(store, mark) or _found(store, manifest)
     if content is None:
         if any(_is_inside(url, directory) for url in store.list(directory)):
             raise _refusal(directory, "it holds files and no manifest")
-        return
+        return False
     named = dict.fromkeys(file.path for file in _savepoint(content, directory).files())
     store.write(mark, content)
     store.delete((manifest, *(url for url in named if _is_inside(url, directory)), mark))
+    return True
 
 
 def _found(store: ObjectStore, url: str) -> bytes | None:

@@ -35,11 +35,14 @@ T = TypeVar("T")
 
 def until_answered(ask: Callable[[], T | None], pause: Callable[[float], None] = time.sleep) -> T:
     """What was asked for; whoever is not sure of his answer says None, and is asked again."""
+    told = ""
     while True:
         try:
             answer = ask()
         except Unavailable as problem:
-            log.warning("The storage is asked again until it answers: %s", problem)
+            if str(problem) != told:
+                log.warning("The storage is asked again until it answers: %s", problem)
+            told = str(problem)
             answer = None
         if answer is not None:
             return answer

@@ -10,7 +10,10 @@ Certificates are checked against the job's authority and not against host names:
 that last, and the secret already says who is there.
 
 A listener greets each guest on a thread of its own, so that a slow one keeps nobody waiting; one
-that fails is dropped with a warning that names its address.
+that fails is dropped with a warning that names its address. Guests that have not proved anything
+are bounded in number, and the oldest gives way when another one waits: a flood of strangers costs a
+bounded number of threads, and cannot keep a slot from registering. Accepting ends with ``close``
+and with nothing else.
 """
 
 import hmac
@@ -21,11 +24,11 @@ import socket
 import ssl
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
-from threading import Event, Lock, Thread
+from threading import Condition, Event, Thread
 from time import monotonic
 
 from weir.errors import JobRejected, Unavailable
@@ -48,6 +51,16 @@ _HELLO_LIMIT = 4096
 _HANDSHAKE_SECONDS = 5.0
 _RETRY_SECONDS = 1.0
 _BACKLOG = 1024
+
+MOST_GUESTS = 256
+"""So many peers may be in the handshake at a time."""
+
+_UNDISTURBED_SECONDS = 0.5
+"""A guest keeps its place for so long, so that many slots may register at once."""
+
+_WARNING_SECONDS = 60.0
+_MOST_WARNINGS = 30
+"""So many dropped guests are named in that time; a flood must not fill the disk with names."""
 
 _IDLE_SECONDS, _PROBE_SECONDS, _PROBES = 4, 2, 3
 _UNANSWERED_MS = 10_000
@@ -155,6 +168,40 @@ def dial(
     return sock
 
 
+@dataclass(slots=True, eq=False)
+class _Guest:
+    """A peer on its way through the handshake."""
+
+    sock: socket.socket
+    peer: str
+    since: float = field(default_factory=monotonic)
+    thread: Thread | None = None
+    is_known: bool = False
+    """It has proved that it knows the secret."""
+    is_evicted: bool = False
+
+
+class _RationedWarnings:
+    """Names dropped guests, up to a bound; the rest is counted."""
+
+    def __init__(self) -> None:
+        self._since = monotonic()
+        self._given = 0
+        self._left_out = 0
+
+    def give(self, text: str, *details: object) -> None:
+        now = monotonic()
+        if now - self._since > _WARNING_SECONDS:
+            if self._left_out:
+                _log.warning("%s more guests were dropped and not named.", self._left_out)
+            self._since, self._given, self._left_out = now, 0, 0
+        if self._given < _MOST_WARNINGS:
+            _log.warning(text, *details)
+            self._given += 1
+        else:
+            self._left_out += 1
+
+
 class Listener:
     """Accepts links of one purpose."""
 
@@ -169,8 +216,10 @@ class Listener:
         self._sock = _bound(bind_host, port)
         self.address: Address = self._sock.getsockname()[:2]
         self._closing = Event()
-        self._lock = Lock()
-        self._guests: dict[socket.socket, Thread] = {}
+        self._changed = Condition()
+        self._guests: dict[_Guest, None] = {}
+        """The oldest first."""
+        self._warnings = _RationedWarnings()
         self._door = Thread(target=self._accept, daemon=True, name=f"{purpose}-listener")
 
     def serve(self, welcome: Welcome) -> None:
@@ -182,64 +231,91 @@ class Listener:
         """Accept nobody else. Sockets that were handed over stay open."""
         self._closing.set()
         _shut(self._sock)
+        with self._changed:
+            self._changed.notify_all()
         if self._door.ident is not None:
             self._door.join()
-        with self._lock:
-            guests = dict(self._guests)
-        for guest, thread in guests.items():
-            _shut(guest)
-            thread.join()
+        with self._changed:
+            guests = list(self._guests)
+        for guest in guests:
+            _shut(guest.sock)
+            assert guest.thread is not None, "a guest has its thread"
+            guest.thread.join()
         self._sock.close()
 
     def _accept(self) -> None:
         while not self._closing.is_set():
+            self._make_room()
             try:
-                guest, peer = self._sock.accept()
+                sock, peer = self._sock.accept()
             except OSError as problem:
                 # Out of descriptors, most likely: some may be free again in a moment.
                 if not self._closing.wait(_RETRY_SECONDS):
                     _log.warning("Cannot accept at the %s port: %s", self._purpose, _cause(problem))
             else:
-                self._admit(guest, f"{peer[0]}:{peer[1]}")
+                self._admit(_Guest(sock, f"{peer[0]}:{peer[1]}"))
 
-    def _admit(self, guest: socket.socket, peer: str) -> None:
+    def _make_room(self) -> None:
+        """Wait until a guest has gone, or else send the oldest stranger away."""
+        with self._changed:
+            while not self._closing.is_set():
+                strangers = [guest for guest in self._guests if not guest.is_known]
+                if len(strangers) < MOST_GUESTS:
+                    return
+                oldest = strangers[0]
+                left = oldest.since + _UNDISTURBED_SECONDS - monotonic()
+                if left <= 0 and not oldest.is_evicted:
+                    oldest.is_evicted = True
+                    _shut(oldest.sock)
+                self._changed.wait(left if left > 0 else _UNDISTURBED_SECONDS)
+
+    def _admit(self, guest: _Guest) -> None:
         try:
-            _notice_breaks(guest, _UNANSWERED_MS)
+            _notice_breaks(guest.sock, _UNANSWERED_MS)
             if self._tls is not None:
-                guest = self._tls.context.wrap_socket(
-                    guest, server_side=True, do_handshake_on_connect=False
+                guest.sock = self._tls.context.wrap_socket(
+                    guest.sock, server_side=True, do_handshake_on_connect=False
                 )
-        except OSError as problem:
-            self._drop(guest, peer, problem)
-            return
-        thread = Thread(target=self._greet, args=(guest, peer), daemon=True, name=f"guest-{peer}")
-        with self._lock:
-            self._guests[guest] = thread
-        thread.start()
+            guest.thread = Thread(
+                target=self._greet, args=(guest,), daemon=True, name=f"guest-{guest.peer}"
+            )
+            with self._changed:
+                self._guests[guest] = None
+            guest.thread.start()
+        except Exception as problem:  # noqa: BLE001 - no guest, and no lack of threads, ends this
+            self._leave(guest)
+            self._drop(guest, problem)
 
-    def _greet(self, guest: socket.socket, peer: str) -> None:
+    def _greet(self, guest: _Guest) -> None:
         try:
             certificate = b"" if self._tls is None else self._tls.fingerprint
-            hello = _examine(_Handshake(guest, self._secret, self._purpose), certificate)
-            guest.settimeout(None)
-        except (OSError, _Refused) as problem:
-            self._drop(guest, peer, problem)
-        else:
-            self._hand_over(guest, hello)
+            hello = _examine(_Handshake(guest.sock, self._secret, self._purpose), certificate)
+            guest.sock.settimeout(None)
+            guest.is_known = True
+            self._hand_over(guest.sock, hello)
+        except (OSError, RuntimeError, _Refused) as problem:  # the second: no thread for it
+            self._drop(guest, problem)
         finally:
-            with self._lock:
-                del self._guests[guest]
+            self._leave(guest)
 
-    def _hand_over(self, guest: socket.socket, hello: Hello) -> None:
+    def _leave(self, guest: _Guest) -> None:
+        with self._changed:
+            self._guests.pop(guest, None)
+            self._changed.notify_all()
+
+    def _hand_over(self, sock: socket.socket, hello: Hello) -> None:
         if self._closing.is_set():
-            guest.close()
+            sock.close()
         else:
-            self._welcome(guest, hello)
+            self._welcome(sock, hello)
 
-    def _drop(self, guest: socket.socket, peer: str, problem: Exception) -> None:
+    def _drop(self, guest: _Guest, problem: Exception) -> None:
+        cause = _cause(problem)
+        if guest.is_evicted:
+            cause = f"it was the oldest of {MOST_GUESTS} that had not yet finished the handshake"
         if not self._closing.is_set():
-            _log.warning("Dropped %s at the %s port: %s", peer, self._purpose, _cause(problem))
-        guest.close()
+            self._warnings.give("Dropped %s at the %s port: %s", guest.peer, self._purpose, cause)
+        guest.sock.close()
 
 
 class _ListeningTls:

@@ -2,7 +2,8 @@
 
 Sending never waits for the other end: a thread of the link's own writes what is queued, so that a
 peer that has stopped reading stops nobody here. What it does not read in time breaks the link, by
-the socket's own timeout, and the reader hears of that.
+the socket's own timeout, and the reader hears of that. A message that is too long for a frame is
+refused to its sender, before anything of it is queued.
 """
 
 import socket
@@ -10,10 +11,23 @@ import threading
 from contextlib import suppress
 from queue import SimpleQueue
 
+from weir.errors import JobRejected
+from weir.wire import frames
 from weir.wire.frames import read_frame, write_frame
 from weir.wire.values import Undecodable, dumps, loads
 
 _MESSAGE = 1
+
+
+class MessageTooLong(JobRejected):
+    """No frame holds it, and none would if it were sent again."""
+
+    def __init__(self, what: str, length: int) -> None:
+        super().__init__(
+            f"The message {what} between driver and slot has {length} bytes, above the limit of"
+            f" {frames.FRAME_LIMIT}. Remedy: lower checkpointing.inlineThreshold so that state goes"
+            " into files, or raise the parallelism so that each subtask has less to say."
+        )
 
 
 class MessageLink:
@@ -26,7 +40,10 @@ class MessageLink:
         self._writer.start()
 
     def send(self, message: object) -> None:
-        self._queue.put(dumps(message))
+        payload = dumps(message)
+        if len(payload) > frames.FRAME_LIMIT:
+            raise MessageTooLong(_name_of(message), len(payload))
+        self._queue.put(payload)
 
     def receive(self) -> object:
         """Wait for the next message; a link that has ended, however, is a ``ConnectionError``."""
@@ -55,9 +72,18 @@ class MessageLink:
             socket.socket.shutdown(self._sock, socket.SHUT_RDWR)
 
     def _write(self) -> None:
-        while (payload := self._queue.get()) is not None:
-            try:
+        """Whatever ends this thread ends the link, so that the reader hears of it."""
+        try:
+            while (payload := self._queue.get()) is not None:
                 write_frame(self._sock, _MESSAGE, payload)
-            except OSError:
-                self.cut()
-                return
+        except OSError:
+            pass  # the peer is gone, which the reader is told by the socket
+        finally:
+            self.cut()
+
+
+def _name_of(message: object) -> str:
+    """With what it carries, as in Said(SubtaskAcked)."""
+    inner = getattr(message, "event", None) or getattr(message, "message", None)
+    name = type(message).__name__
+    return f"{name}({type(inner).__name__})" if inner is not None else name

@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from shown_job import TOKEN, ShownJob, a_checkpoint, completed, failed, served
 from throwaway_certificates import a_certificate
+from weir import __version__
 from weir.cli.__main__ import app
 from weir.rest import endpoints
 from weir.rest.checkpoints import CheckpointStatus
@@ -33,6 +34,13 @@ def _terminal(tmp_path, monkeypatch):
 def register(name, url, authority=""):
     pid = os.getpid()
     endpoints.write(Endpoint(job=name, url=url, token=TOKEN, pid=pid, authority=authority))
+
+
+def test_the_version_is_shown():
+    """U2."""
+    result = CliRunner().invoke(app, ["--version"])
+
+    assert (result.exit_code, result.stdout) == (0, f"weir {__version__}\n")
 
 
 @pytest.fixture

@@ -15,7 +15,9 @@ def test_savepoints_that_are_gone_already_are_no_mistake(tmp_path):
     result = weir("dispose", *gone)
 
     assert result.exit_code == 0
-    assert result.stderr.splitlines() == [f"{path} is deleted." for path in gone]
+    assert result.stderr.splitlines() == [
+        f"{path} is not there; nothing is deleted." for path in gone
+    ]
 
 
 def test_what_is_no_savepoint_is_refused_with_words(tmp_path):

@@ -33,7 +33,7 @@ from weir.core.attempt import (
 )
 from weir.core.lifecycle import JobStatus
 
-USER_CODE, CONNECTION, CHECKPOINT = FailureCause
+USER_CODE, OPERATOR, CONNECTION, CHECKPOINT = FailureCause
 
 
 # Starting
@@ -266,6 +266,16 @@ def test_failed_user_code_takes_along_every_region_of_its_process():
 
     assert job.failed(SUM_0, USER_CODE) == [
         ReportRestart(1, FIRST, whole_job=False, why="sum-0: user code failed"),
+        RecycleSlot("a"),
+    ]
+
+
+def test_a_failed_operator_ends_its_process_and_blames_no_user_code():
+    """R4 U3: as at an input file that is broken."""
+    job = a_running_job(APART)
+
+    assert job.failed(SUM_0, OPERATOR) == [
+        ReportRestart(1, FIRST, whole_job=False, why="sum-0: its operator failed"),
         RecycleSlot("a"),
     ]
 

@@ -41,7 +41,7 @@ from weir.core.lifecycle import JobStatus, SubtaskFinished, SubtaskRunning, Time
 from weir.core.phases import BackingOff, Ended, WaitingForSlots
 from weir.core.restarts import FixedDelay, NoRestart
 
-USER_CODE, CONNECTION, CHECKPOINT = FailureCause
+USER_CODE, _, CONNECTION, CHECKPOINT = FailureCause
 
 
 # Failing again, while a restart is under way

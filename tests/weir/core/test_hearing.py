@@ -163,7 +163,7 @@ LINES = [
     (ManifestWritten(7), DEBUG, "The manifest of checkpoint 7 is durable."),
     (
         ManifestNotWritten(7, "full"),
-        WARNING,
+        DEBUG,
         "The manifest of checkpoint 7 was not written: full.",
     ),
     (

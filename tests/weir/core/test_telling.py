@@ -263,8 +263,8 @@ LINES = [
     (Answer("ada", Denied(EXPIRED, "it is late")), INFO, "Request ada is denied: it is late."),
     (
         DoomAttempt(EXPIRED, "3 failed"),
-        WARNING,
-        "Giving up the running attempt of job orders: 3 failed.",
+        DEBUG,
+        "Giving up the running attempt of job orders (CHECKPOINT_EXPIRED).",
     ),
     (
         OfferRestorePoint(2, EVERYONE, RestoreNothing()),

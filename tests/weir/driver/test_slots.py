@@ -1,6 +1,8 @@
 """The slots as the driver sees them: they register, are told things, and are missed when gone."""
 
+import socket
 import threading
+from contextlib import ExitStack
 from queue import SimpleQueue
 
 import pytest
@@ -11,7 +13,7 @@ from weir.core.ids import AttemptId, SlotId
 from weir.core.lifecycle import SubtaskRunning
 from weir.driver.slots import Patience, Slots
 from weir.wire.control import Abort, Die, Failed, Gauge, Leave, Pulse, Registered, Said, Tell
-from weir.wire.links import Listener, Purpose, dial
+from weir.wire.links import MOST_GUESTS, Listener, Purpose, dial
 from weir.wire.messages import MessageLink
 
 SECRET = b"the secret of this very job....."
@@ -94,8 +96,17 @@ def test_whoever_begins_with_anything_else_is_no_slot(bench, caplog):
     stranger.send(Leave())
     with pytest.raises(ConnectionError):
         stranger.receive()
-    assert "could not register" in caplog.text
+    assert "could not register, it began with: Leave" in caplog.text
     bench.register()
+
+
+def test_a_flood_of_strangers_keeps_no_slot_from_registering(bench):
+    """X1 R3: a lost slot can always come back."""
+    with ExitStack() as strangers:
+        for _ in range(MOST_GUESTS + 20):
+            sock = socket.create_connection(bench.slots.address, timeout=LONG_ENOUGH)
+            strangers.enter_context(sock)
+        bench.register()
 
 
 def test_a_slot_that_says_what_no_slot_says_is_lost(bench):

@@ -120,7 +120,7 @@ def test_a_source_that_fails_hears_of_the_next(commits, source, caplog):
     patiently(lambda: not source.problems)
     completed(commits, "b")
     assert source.heard.get(timeout=PATIENCE) == ("b", ())
-    assert "read could not commit what has been read: the line is dead" in caplog.text
+    assert "read could not commit what has been read: OSError: the line is dead" in caplog.text
 
 
 def test_a_source_is_stopped_with_its_driver(commits, source):

@@ -4,7 +4,13 @@ import pytest
 
 from coordinated_job import EVERYONE, READ_0, SUM_0
 from driven_job import ObligingHands, a_beginning, drive
-from weir.core.attempt import FailureCause, SlotLost, SlotRegistered, SubtaskFailed
+from weir.core.attempt import (
+    FailureCause,
+    ReportRestart,
+    SlotLost,
+    SlotRegistered,
+    SubtaskFailed,
+)
 from weir.core.coordinator import actions, events
 from weir.core.ids import CheckpointId, Millis
 from weir.core.job import Launch
@@ -94,6 +100,18 @@ def test_a_job_that_gave_up_says_why_though_it_never_restarted(hands, statistics
     drive(hands, statistics.witness)
     assert statistics.status is JobStatus.FAILED
     assert statistics.last_failure.startswith("sum-0: user code failed; ")
+
+
+def test_a_restart_for_a_failed_checkpoint_is_told_with_its_cause(statistics):
+    """U3: the log has told it with the checkpoint, and a status stands alone."""
+    doom = actions.DoomAttempt(Reason.CHECKPOINT_ASYNC_EXCEPTION, "it failed", "the disk is full")
+    restart = ReportRestart(1, (SUM_0,), whole_job=True, why="it failed")
+    statistics.witness(TimePassed(1), None, (doom, restart))
+    assert statistics.last_failure == "it failed: the disk is full"
+
+    another = ReportRestart(2, (SUM_0,), whole_job=True, why="slot-1 was lost")
+    statistics.witness(TimePassed(2), None, (another,))
+    assert statistics.last_failure == "slot-1 was lost"
 
 
 def test_only_the_newest_are_kept_in_detail(statistics):

@@ -2,6 +2,7 @@
 
 import secrets
 import socket
+from contextlib import ExitStack
 from threading import Thread
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from weir.core.ids import CheckpointId, Millis, SlotId
 from weir.errors import JobRejected
 from weir.exchange import Broken, Credited
 from weir.wire.frames import HEADER, MAGIC, header
-from weir.wire.links import Purpose, dial
+from weir.wire.links import MOST_GUESTS, Purpose, dial
 
 NEXT_RUN = (1, 2)
 
@@ -51,6 +52,18 @@ def test_batches_and_markers_of_a_channel_arrive_in_the_order_they_were_sent(slo
 
     assert slots.elements(B) == said
     assert {event.sender for event in slots.heard[B]} == {A}
+
+
+def test_a_flood_of_strangers_keeps_no_slot_from_sending(slots, pair):
+    """X1: rows find their way although the port is full of peers that prove nothing."""
+    a, b = pair
+    with ExitStack() as strangers:
+        for _ in range(MOST_GUESTS + 20):
+            strangers.enter_context(socket.create_connection(b.address, timeout=30))
+        a.send(B, RUN, CHANNEL, numbers(0, 3))
+        slots.poll_until(lambda: slots.heard[B])
+
+        assert slots.elements(B) == [numbers(0, 3)]
 
 
 def test_channels_and_runs_are_kept_apart(slots, pair):

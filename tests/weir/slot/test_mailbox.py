@@ -1,5 +1,7 @@
 """The one thread of a slot: rows flow, attempts are fenced, and user code fails nobody else."""
 
+from dataclasses import dataclass
+
 import pytest
 
 from fed_jobs import (
@@ -22,12 +24,25 @@ from weir.core.ids import SubtaskId
 from weir.core.job import SplitWanted
 from weir.core.lifecycle import SubtaskRunning
 from weir.core.reasons import Reason
+from weir.errors import JobRejected
+from weir.slot.mailbox import LONGEST_WORDS
 from weir.wire.control import Completed, Failed, Leave
 
 APART = {READ_0: 0, WORK_0: 1, WRITE_0: 1}
 WIDE = {
     SubtaskId(operator, index): index for operator in ("read", "work", "write") for index in (0, 1)
 }
+
+
+@dataclass(frozen=True)
+class Refuses:
+    """A step that stands for a connector of ours which cannot go on."""
+
+    why: str
+    label: str = "refuses"
+
+    def __call__(self, _batch):
+        raise JobRejected(self.why)
 
 
 @pytest.fixture
@@ -241,7 +256,30 @@ def test_a_failing_user_function_is_reported_once_with_its_words(source, sink):
         job.settle()
         (failed,) = job.heard(Failed)
     assert (failed.subtask, failed.cause) == (WORK_0, FailureCause.USER_CODE)
-    assert failed.words == "ValueError: 2 is not a number"
+    assert failed.words.startswith("ValueError: 2 is not a number (at ")
+
+
+def test_a_broken_input_is_not_blamed_on_user_code(source, sink):
+    """U3: the words name the file, and the cause says that no code of the user failed."""
+    broken = "file:///data/a.parquet cannot be read: it has no footer. Remedy: replace it."
+    source.feed(2)
+    with slots_in_hand(a_chain(source, sink, Refuses(broken))) as job:
+        begin(job)
+        job.assign(READ_0, ONE)
+        job.until(lambda: job.heard(Failed))
+        (failed,) = job.heard(Failed)
+    assert (failed.cause, failed.words) == (FailureCause.OPERATOR, broken)
+
+
+def test_the_words_of_a_failure_are_bounded(source, sink):
+    """R7: a message to the driver holds them, whatever user code puts into an exception."""
+    source.feed(2)
+    with slots_in_hand(a_chain(source, sink, Refuses("x" * (LONGEST_WORDS + 1)))) as job:
+        begin(job)
+        job.assign(READ_0, ONE)
+        job.until(lambda: job.heard(Failed))
+        (failed,) = job.heard(Failed)
+    assert len(failed.words) == LONGEST_WORDS
 
 
 def test_a_failure_of_one_subtask_stops_no_other(source, sink):
@@ -263,7 +301,8 @@ def test_a_sink_that_cannot_be_opened_is_a_failure_of_its_subtask(source, sink):
         job.until(lambda: job.heard(Failed))
         (failed,) = job.heard(Failed)
     assert failed.cause is FailureCause.USER_CODE
-    assert failed.words == f"{WRITE} could not be set up: there is no such sink"
+    assert failed.words.startswith(f"{WRITE} could not be set up: ")
+    assert "there is no such sink" in failed.words
 
 
 def test_a_lost_connection_fails_those_who_used_it(source, sink):

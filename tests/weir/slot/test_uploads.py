@@ -128,6 +128,7 @@ def test_transactions_are_durable_before_the_ack(bench):
 
 def test_an_upload_that_storage_refuses_is_declined_and_leaves_nothing(bench, caplog):
     """C18: reported, never assumed, and what did go up is deleted (C9)."""
+    caplog.set_level("INFO")
     bench.start(keyed=(PIECE, KeyedPiece(GROUPS, fails)))
     declined = [order for order in bench.orders if isinstance(order, Decline)]
     assert [order.reason for order in declined] == [Reason.CHECKPOINT_ASYNC_EXCEPTION]

@@ -202,3 +202,24 @@ def test_a_setting_that_is_neither_true_nor_false_is_refused():
     """U3."""
     with pytest.raises(JobRejected, match=r"weir\.takeOver = maybe: .* use true or false"):
         with_start_settings(Assignment(""), {"takeOver": "maybe"})
+
+
+def test_a_jvm_that_starts_shows_errors_only():
+    """U3: a start says nothing that every start says."""
+    option = spark_settings(1, SOURCE, {})["spark.driver.defaultJavaOptions"]
+    place = option.removeprefix("-Dlog4j2.configurationFile=file://")
+
+    assert "rootLogger.level = error" in Path(place).read_text()
+
+
+@pytest.mark.parametrize("variable", ["SPARK_CONF_DIR", "SPARK_HOME"])
+def test_logging_that_the_user_has_configured_for_spark_stays(tmp_path, monkeypatch, variable):
+    """D5: it is the user's Spark."""
+    conf = tmp_path / "conf"
+    conf.mkdir()
+    (conf / "log4j2.xml").touch()
+    for each in ("SPARK_CONF_DIR", "SPARK_HOME"):
+        monkeypatch.delenv(each, raising=False)
+    monkeypatch.setenv(variable, str(conf if variable == "SPARK_CONF_DIR" else tmp_path))
+
+    assert "spark.driver.defaultJavaOptions" not in spark_settings(1, SOURCE, {})

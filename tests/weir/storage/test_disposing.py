@@ -43,6 +43,14 @@ def put(place, kind=CheckpointKind.SAVEPOINT, *elsewhere):
     manifests.write(place.store, manifest)
 
 
+def test_whether_there_was_a_savepoint_is_told(place):
+    """K5 U3: what never was is not said to be deleted."""
+    assert not dispose(place.store, place.directory)
+    put(place)
+    assert dispose(place.store, place.directory)
+    assert not dispose(place.store, place.directory)
+
+
 class Dying:
     """A store whose process dies after so many deletions."""
 

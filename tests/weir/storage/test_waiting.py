@@ -37,7 +37,17 @@ def test_whoever_is_away_or_not_sure_is_asked_again(caplog):
     with caplog.at_level(logging.WARNING, logger="weir.storage"):
         assert until_answered(away.ask, away.pause) == "here"
     assert away.pauses == [RETRY_SECONDS] * 3
-    assert [record.args[0] for record in caplog.records] == [NOBODY, NOBODY]
+    assert [record.args[0] for record in caplog.records] == [NOBODY]
+
+
+def test_what_keeps_the_storage_away_is_said_once(caplog):
+    """U3: and again when it is something else."""
+    full = Unavailable("file:///log/0: the disk is full", 1.0)
+    away = Away(NOBODY, NOBODY, full, full, full, "here")
+
+    with caplog.at_level(logging.WARNING, logger="weir.storage"):
+        until_answered(away.ask, away.pause)
+    assert [record.args[0] for record in caplog.records] == [NOBODY, full]
 
 
 @pytest.mark.parametrize("answer", [b"", (), False])

@@ -4,21 +4,24 @@ import re
 import secrets
 import socket
 import ssl
+from contextlib import ExitStack
 from dataclasses import replace
 from queue import Queue
-from threading import Thread
+from threading import Thread, active_count, stack_size
 
 import pytest
 
 from throwaway_certificates import a_certificate
 from weir.errors import JobRejected, Unavailable
 from weir.wire import links
-from weir.wire.links import Listener, Purpose, dial
+from weir.wire.links import MOST_GUESTS, Listener, Purpose, dial
 
 SECRET = b"the secret of this very job....."
 OTHER_SECRET = b"the secret of some other job...."
 HELLO = {"slot": "slot-3"}
-LONG_ENOUGH = 10
+LONG_ENOUGH = 30
+NO_SUCH_STACK = 1 << 46
+"""Bytes that no machine has for a thread."""
 
 
 class Door:
@@ -168,6 +171,74 @@ def test_a_peer_that_says_nothing_is_dropped_in_the_end(open_door, monkeypatch, 
 
     (warning,) = caplog.records
     assert "timed out" in warning.message
+
+
+def test_a_flood_of_strangers_keeps_no_slot_from_registering(open_door):
+    """X1 R3: the oldest of those that prove nothing give way."""
+    door = open_door()
+    with ExitStack() as strangers:
+        silent = [strangers.enter_context(door.connected()) for _ in range(2 * MOST_GUESTS)]
+        with door.dialled():
+            far, hello = door.next_guest()
+            far.close()
+        assert hello == HELLO
+        assert silent[0].recv(1) == b""
+
+
+def test_a_flood_of_strangers_costs_a_bounded_number_of_threads(open_door):
+    """R7: nobody on the network decides how many the driver has."""
+    door = open_door()
+    before = active_count()
+    with ExitStack() as strangers:
+        for _ in range(3 * MOST_GUESTS):
+            strangers.enter_context(door.connected())
+        with door.dialled():
+            far, _ = door.next_guest()
+            far.close()
+            assert active_count() - before <= MOST_GUESTS
+
+
+def test_a_listener_accepts_again_when_there_was_no_thread_for_a_guest(open_door, caplog):
+    """R3: a lost slot can always register again."""
+    door = open_door()
+    usual = stack_size(NO_SUCH_STACK)
+    try:
+        with door.connected() as unlucky:
+            assert unlucky.recv(1) == b""
+    finally:
+        stack_size(usual)
+    with door.dialled():
+        far, _ = door.next_guest()
+        far.close()
+
+    assert "can't start new thread" in caplog.text
+
+
+def test_a_guest_that_nobody_can_take_over_is_dropped(caplog):
+    """R3: the slot hears that its link has ended, and comes again."""
+
+    def no_thread_left(*_):
+        raise RuntimeError("can't start new thread")
+
+    listener = Listener("127.0.0.1", SECRET, Purpose.EXCHANGE, None)
+    listener.serve(no_thread_left)
+    with dial(listener.address, SECRET, Purpose.EXCHANGE, None, HELLO) as near:
+        assert near.recv(1) == b""
+    listener.close()
+
+    assert "can't start new thread" in caplog.text
+
+
+def test_a_flood_of_strangers_does_not_fill_the_log(open_door, caplog):
+    """X1: the first are named, the others are not."""
+    door = open_door()
+    for _ in range(100):
+        with door.connected() as stranger:
+            stranger.sendall(b"GET / HTTP/1")
+            assert stranger.recv(1) == b""
+    door.close()
+
+    assert 0 < len(caplog.records) < 50
 
 
 def test_closing_waits_for_no_slow_peer_and_ends_every_thread(open_door):

@@ -1,14 +1,19 @@
 """A link carries values in order, never waits to send, and ends in one way only."""
 
 import socket
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 
 import pytest
 
+from coordinated_job import SUM_0
 from throwaway_certificates import a_certificate
-from weir.core.ids import CheckpointId
-from weir.wire.control import Abort, Leave
+from weir.core.attempt import FailureCause
+from weir.core.ids import AttemptId, CheckpointId
+from weir.errors import JobRejected
+from weir.wire import frames
+from weir.wire.control import Abort, Failed, Leave
 from weir.wire.frames import write_frame
 from weir.wire.links import Listener, Purpose, dial
 from weir.wire.messages import MessageLink
@@ -19,6 +24,13 @@ LONG_ENOUGH = 20.0
 
 def linked(near, far):
     return MessageLink(near, "near"), MessageLink(far, "far")
+
+
+class SocketWithoutMemory(socket.socket):
+    """What a write finds when the machine has nothing left."""
+
+    def sendall(self, *_):
+        raise MemoryError
 
 
 @pytest.fixture
@@ -109,6 +121,30 @@ def test_what_nobody_can_read_ends_the_link():
     with pytest.raises(ConnectionError, match="nobody can read"):
         link.receive()
     link.close()
+    far.close()
+
+
+def test_a_message_above_the_limit_is_refused_to_its_sender(pair, monkeypatch):
+    """R7 U3: by name, size and remedy; the link carries the next one."""
+    monkeypatch.setattr(frames, "FRAME_LIMIT", 1000)
+    near, far = pair
+    with pytest.raises(JobRejected, match=r"Failed .* \d{4} bytes, .* 1000\..*Remedy"):
+        near.send(Failed(AttemptId(1), SUM_0, FailureCause.USER_CODE, "x" * 1000))
+    near.send(Leave())
+    assert far.receive() == Leave()
+
+
+def test_a_link_whose_writer_cannot_go_on_ends(monkeypatch):
+    """R1: whatever went wrong there, both ends hear of it."""
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+    near, far = socket.socketpair()
+    near, far = linked(SocketWithoutMemory(near.family, near.type, 0, near.detach()), far)
+    near.send(Leave())
+    with pytest.raises(ConnectionError):
+        far.receive()
+    with pytest.raises(ConnectionError):
+        near.receive()
+    near.close()
     far.close()
 
 

@@ -202,17 +202,21 @@ def _final_due(state: Coordinator, request: Request) -> Millis:
 
 def _count(state: Coordinator, pending: Pending, reason: Reason, message: str) -> Step:
     """What the failure means for the attempt."""
-    kind = pending.ticket.request.kind
+    kind, checkpoint = pending.ticket.request.kind, pending.ticket.checkpoint
     sources_wait = kind.is_synchronous and not isinstance(pending, Preparing)
     if reason is Reason.TASK_CHECKPOINT_FAILURE or (
         sources_wait and reason not in WHOLE_JOB_GOES_DOWN
     ):
-        return replace(state, failures=Failures()), (DoomAttempt(reason, message),)
+        why = f"checkpoint {checkpoint} failed with {reason.name}"
+        return replace(state, failures=Failures()), (DoomAttempt(reason, why, message),)
     if kind.is_savepoint:
         return state, ()
-    failures = state.failures.after_failure(pending.ticket.checkpoint, reason)
+    failures = state.failures.after_failure(checkpoint, reason)
     if failures.in_a_row <= state.policy.tolerable_failures:
         return replace(state, failures=failures), ()
     forgiven = Failures(forgiven=failures.counted)
-    why = f"{failures.in_a_row} checkpoints failed in a row, the last because {message}"
-    return replace(state, failures=forgiven), (DoomAttempt(reason, why),)
+    why = (
+        f"{failures.in_a_row} checkpoints failed in a row, the last one, checkpoint {checkpoint},"
+        f" with {reason.name}"
+    )
+    return replace(state, failures=forgiven), (DoomAttempt(reason, why, message),)

@@ -157,6 +157,8 @@ class DoomAttempt:
 
     reason: Reason
     why: str
+    cause: str = ""
+    """What went wrong, where a report of the failed checkpoint has said so already."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,19 @@ def test_a_failure_names_the_method_the_key_and_the_row():
     assert isinstance(failed.value.__cause__, ZeroDivisionError)
 
 
+def test_a_failure_names_the_lines_of_the_user():
+    """U3: file, line and function of the user's own code, and none of Weir's."""
+    job = ProcessorUnderTest(DividesByAmount()).begin()
+
+    with pytest.raises(UserCodeFailed) as failed:
+        job.process({"word": "a", "amount": 0})
+
+    line = DividesByAmount.handleInputRows.__code__.co_firstlineno + 2
+    told = str(failed.value)
+    assert f"{__file__}:{line} in DividesByAmount.handleInputRows" in told
+    assert "runtime/weir" not in told
+
+
 def test_a_long_row_is_cut():
     """U3."""
     job = ProcessorUnderTest(DividesByAmount()).begin()
@@ -37,7 +50,7 @@ def test_a_long_row_is_cut():
     with pytest.raises(UserCodeFailed) as failed:
         job.process({"word": "a" * 10_000, "amount": 0})
 
-    assert len(str(failed.value)) < 600
+    assert len(f"{failed.value.doing} {failed.value.row}") < 600
 
 
 def test_output_that_is_not_as_declared_names_the_first_such_row():

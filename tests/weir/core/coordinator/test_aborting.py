@@ -231,7 +231,7 @@ def test_the_attempt_is_doomed_when_more_fail_in_a_row_than_are_tolerable():
     dooms = [each(DoomAttempt, story.decline(story.trigger(), SUM_0)) for _ in range(3)]
 
     assert [len(doom) for doom in dooms] == [0, 0, 1]
-    assert dooms[2][0].why.startswith("3 checkpoints failed in a row, the last because ")
+    assert dooms[2][0].why.startswith("3 checkpoints failed in a row, the last one, checkpoint ")
 
 
 def test_a_success_in_between_forgives():

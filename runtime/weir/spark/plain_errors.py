@@ -1,0 +1,51 @@
+"""Shows an error of Weir that ends a script as a message, without a trace of Weir's own calls.
+
+``weir run`` does so by itself; this is for ``python job.py``. Such an error names the thing, the
+cause and the remedy, and the only line that matters beside them is the script's own. Any other
+exception is a mistake in the script, or in Weir, and keeps its whole trace.
+"""
+
+import logging
+import sys
+import traceback
+from types import TracebackType
+
+from weir.errors import WeirError
+from weir.ports.failures import user_frames
+
+REMEDY = " Remedy: "
+
+
+class PlainErrors:
+    """What Python calls for an exception that nothing has caught."""
+
+    def __init__(self) -> None:
+        self._otherwise = sys.excepthook
+
+    def __call__(
+        self,
+        kind: type[BaseException],
+        error: BaseException,
+        trace: TracebackType | None,
+    ) -> None:
+        if not isinstance(error, WeirError):
+            self._otherwise(kind, error, trace)
+            return
+        if logging.getLogger("weir").isEnabledFor(logging.DEBUG):
+            traceback.print_exception(kind, error, trace)
+        sys.stderr.write(in_lines(error))
+
+
+def in_lines(error: WeirError) -> str:
+    """Problem and cause, the script's own line, and the remedy."""
+    cause, _, remedy = str(error).partition(REMEDY)
+    lines = [f"Error: {cause}", *(f"  at {frame}" for frame in user_frames(error)[-1:])]
+    if remedy:
+        lines.append(f"Remedy: {remedy}")
+    return "\n".join(lines) + "\n"
+
+
+def show_errors_plainly() -> None:
+    """From now on, in this process; a second call changes nothing."""
+    if not isinstance(sys.excepthook, PlainErrors):
+        sys.excepthook = PlainErrors()

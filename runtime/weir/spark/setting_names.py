@@ -1,0 +1,122 @@
+"""Refuses settings that look like the job's and would be handed to Spark, which ignores them.
+
+A person who knows Flink writes ``execution.checkpointing.interval``, and one who forgets the prefix
+writes ``checkpointing.interval``. Spark accepts any name, so a job would run for weeks without the
+checkpoints that its script asks for. What Spark or Hadoop may know is left alone.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from weir.api.config import JobConfig
+from weir.errors import JobRejected
+
+PREFIX = "weir."
+
+_CHECKPOINTING = {
+    "interval": "interval",
+    "mode": "mode",
+    "timeout": "timeout",
+    "min-pause": "minPause",
+    "max-concurrent-checkpoints": "maxConcurrent",
+    "tolerable-failed-checkpoints": "tolerableFailures",
+    "unaligned": "unaligned",
+    "unaligned.enabled": "unaligned",
+    "unaligned.forced": "forcedUnaligned",
+    "aligned-checkpoint-timeout": "alignedTimeout",
+    "checkpoints-after-tasks-finish": "afterTasksFinish",
+    "checkpoints-after-tasks-finish.enabled": "afterTasksFinish",
+    "externalized-checkpoint-retention": "retention",
+    "dir": "storage",
+    "storage": "storage",
+    "data-inline-threshold": "inlineThreshold",
+    "incremental": "incremental",
+    "num-retained": "retained",
+    "savepoint-dir": "savepointDir",
+}
+
+OF_FLINK = {
+    **{
+        f"execution.checkpointing.{theirs}": f"checkpointing.{ours}"
+        for theirs, ours in _CHECKPOINTING.items()
+    },
+    "state.checkpoints.dir": "checkpointing.storage",
+    "state.checkpoint-storage": "checkpointing.storage",
+    "state.checkpoints.num-retained": "checkpointing.retained",
+    "state.savepoints.dir": "checkpointing.savepointDir",
+    "state.storage.fs.memory-threshold": "checkpointing.inlineThreshold",
+    "state.backend.incremental": "checkpointing.incremental",
+    "state.backend": "state.backend",
+    "state.backend.type": "state.backend",
+    "state.backend.local-recovery": "state.localRecovery",
+    "execution.state-recovery.from-local": "state.localRecovery",
+    "execution.state-recovery.path": "recovery.path",
+    "execution.state-recovery.claim-mode": "recovery.claimMode",
+    "execution.state-recovery.ignore-unclaimed-state": "recovery.allowNonRestoredState",
+    "execution.savepoint.path": "recovery.path",
+    "execution.savepoint-restore-mode": "recovery.claimMode",
+    "execution.savepoint.ignore-unclaimed-state": "recovery.allowNonRestoredState",
+    "restart-strategy": "restart.type",
+    "restart-strategy.type": "restart.type",
+    "restart-strategy.fixed-delay.attempts": "restart.attempts",
+    "restart-strategy.fixed-delay.delay": "restart.delay",
+    "restart-strategy.exponential-delay.initial-backoff": "restart.initialBackoff",
+    "restart-strategy.exponential-delay.max-backoff": "restart.maxBackoff",
+    "restart-strategy.exponential-delay.backoff-multiplier": "restart.backoffMultiplier",
+    "restart-strategy.exponential-delay.reset-backoff-threshold": "restart.resetBackoffThreshold",
+    "restart-strategy.exponential-delay.jitter-factor": "restart.jitterFactor",
+    "restart-strategy.failure-rate.delay": "restart.delay",
+    "restart-strategy.failure-rate.failure-rate-interval": "restart.failureRateInterval",
+    "restart-strategy.failure-rate.max-failures-per-interval": "restart.maxFailuresPerInterval",
+    "parallelism.default": "parallelism",
+    "pipeline.max-parallelism": "maxParallelism",
+}
+"""Flink's names, and ours for the same thing."""
+
+_ONLY_FLINKS = (
+    "execution.checkpointing.",
+    "execution.savepoint",
+    "execution.state-recovery.",
+    "state.backend",
+    "state.checkpoint",
+    "state.savepoints.",
+    "state.storage.",
+    "restart-strategy",
+    "pipeline.",
+    "taskmanager.",
+    "jobmanager.",
+)
+"""No setting of Spark, Hadoop or Hive begins like that."""
+
+_OURS = {field.alias or name for name, field in JobConfig.model_fields.items()}
+_NEAR = 0.75
+
+
+def refuse_misnamed(names: Iterable[str]) -> None:
+    """Refuse what Spark would ignore, each with the name that it should have."""
+    problems = [problem for name in names if (problem := _problem(name))]
+    if problems:
+        raise JobRejected("\n".join(problems))
+
+
+def _problem(name: str) -> str:
+    bare = name
+    for prefix in (f"spark.{PREFIX}", "flink.", PREFIX):
+        bare = bare.removeprefix(prefix)
+    ours = OF_FLINK.get(bare)
+    if ours is not None and name != f"{PREFIX}{ours}":
+        return _refused(name, "it is Flink's name", f"use {PREFIX}{ours}")
+    if name.startswith(PREFIX):
+        return ""
+    first, _, rest = bare.partition(".")
+    if first in _OURS:
+        return _refused(name, "the prefix weir. is missing", f"use {PREFIX}{bare}")
+    if bare.startswith(_ONLY_FLINKS):
+        return _refused(name, "it is Flink's, and Weir has no such setting", "remove it")
+    if rest and get_close_matches(first.lower(), [PREFIX.rstrip(".")], cutoff=_NEAR):
+        return _refused(name, "the prefix is not weir.", f"use {PREFIX}{rest}")
+    return ""
+
+
+def _refused(name: str, why: str, remedy: str) -> str:
+    return f"{name}: {why}, and neither Weir nor Spark would read it; {remedy}"
