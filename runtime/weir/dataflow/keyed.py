@@ -9,15 +9,21 @@ from collections.abc import Sequence
 import pyarrow as pa
 from pyarrow import types as kinds
 
-from weir.dataflow.coercion import is_number
 from weir.dataflow.physical import Aggregate, AggregateHead, Function, ProcessorHead, RowsAs
-from weir.dataflow.types import LONGEST_DECIMAL, written
+from weir.dataflow.types import TIMESTAMP, written
 from weir.errors import JobRejected
 
 TIME_MODES = ("None", "ProcessingTime", "EventTime")
 PROCESSOR_MODES = ("Append", "Update")
-_SUM_ROOM, _AVERAGE_ROOM = 10, 4
-"""The digits that Spark adds to a decimal when it sums or averages."""
+
+_SUMMABLE = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64())
+_KEY_TYPES = (
+    *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float64(), pa.bool_()),
+    *(pa.string(), pa.binary(), pa.date32()),
+)
+"""What a slot can hash and keep as a key, with timestamps of every unit."""
+_LARGE_KEY_TYPES = (pa.large_string(), pa.large_binary())
+"""The same for Spark; Arrow's strings that have no limit."""
 
 
 def aggregate_head(
@@ -78,38 +84,42 @@ def spelled(given: object, known: Sequence[str], what: str) -> str:
     raise JobRejected(f"{what} {given!r} is not supported; use one of {', '.join(known)}")
 
 
-def key_type_is_fit(kind: pa.DataType) -> bool:
-    """A key must be comparable byte for byte."""
-    return not kinds.is_nested(kind) and not kinds.is_null(kind)
+def check_keys(method: str, keys: Sequence[str], rows: pa.Schema) -> None:
+    """Refuse a key that a slot could not hash, before any row of it is read."""
+    for key in keys:
+        kind = rows.field(key).type
+        if not kinds.is_timestamp(kind) and kind not in {*_KEY_TYPES, *_LARGE_KEY_TYPES}:
+            raise JobRejected(
+                f"{method}: column {key!r} is a {written(kind)}, which cannot be a key; keys are"
+                f" {_listed(*_KEY_TYPES, TIMESTAMP)}; cast it first, or take a field of it"
+            )
+
+
+def check_aggregate(aggregate: Aggregate, kind: pa.DataType) -> None:
+    """Refuse an aggregation of a type for which a slot keeps no state."""
+    if aggregate.function is Function.COUNT or kind in _SUMMABLE:
+        return
+    is_ordered = aggregate.function in {Function.MIN, Function.MAX}
+    if is_ordered and (kinds.is_timestamp(kind) or kinds.is_date32(kind)):
+        return
+    possible = _listed(*_SUMMABLE, *((pa.date32(), TIMESTAMP) if is_ordered else ()))
+    function = aggregate.function
+    raise JobRejected(
+        f"{function}({aggregate.column}): column {aggregate.column!r} is a {written(kind)}, and"
+        f" {function} takes {possible}; cast it first, or use a StatefulProcessor"
+    )
 
 
 def _result(aggregate: Aggregate, rows: pa.Schema) -> pa.DataType:
     if aggregate.function is Function.COUNT:
         return pa.int64()
     kind = rows.field(aggregate.column).type
+    check_aggregate(aggregate, kind)
     if aggregate.function in {Function.MIN, Function.MAX}:
-        return _ordered(aggregate, kind)
-    if not is_number(kind):
-        raise JobRejected(
-            f"{aggregate.function}({aggregate.column}): a {written(kind)} is no number; cast it"
-        )
-    if kinds.is_decimal(kind):
-        return _decimal_result(aggregate.function, kind)
+        return kind
     is_whole_sum = aggregate.function is Function.SUM and kinds.is_integer(kind)
     return pa.int64() if is_whole_sum else pa.float64()
 
 
-def _ordered(aggregate: Aggregate, kind: pa.DataType) -> pa.DataType:
-    if kinds.is_nested(kind):
-        raise JobRejected(
-            f"{aggregate.function}({aggregate.column}): a {written(kind)} has no order; "
-            "take a field of it"
-        )
-    return kind
-
-
-def _decimal_result(function: Function, kind: pa.DataType) -> pa.DataType:
-    if function is Function.SUM:
-        return pa.decimal128(min(kind.precision + _SUM_ROOM, LONGEST_DECIMAL), kind.scale)
-    scale = min(kind.scale + _AVERAGE_ROOM, LONGEST_DECIMAL)
-    return pa.decimal128(min(kind.precision + _AVERAGE_ROOM, LONGEST_DECIMAL), scale)
+def _listed(*several: pa.DataType) -> str:
+    return ", ".join(map(written, several))

@@ -25,7 +25,7 @@ from weir.dataflow.keyed import (
     aggregate_head,
     check_event_time_column,
     check_initial_state,
-    key_type_is_fit,
+    check_keys,
     processor_head,
     spelled,
 )
@@ -198,12 +198,7 @@ class Stream:
                 "groupBy() without columns would keep one state for the whole stream; "
                 'add a column of one value, withColumn("all", F.lit(0)), and group by it'
             )
-        for key in keys:
-            kind = stream.schema.field(key).type
-            if not key_type_is_fit(kind):
-                raise JobRejected(
-                    f"groupBy({key!r}): a {written(kind)} cannot be a key; use plain columns of it"
-                )
+        check_keys("groupBy", keys, stream.schema)
         return Grouped(stream, keys)
 
     def repartition(self, numPartitions: int | str, *columns: str) -> "Stream":  # noqa: N803
@@ -218,6 +213,7 @@ class Stream:
             chosen = width(numPartitions, "repartition")
         for column in columns:
             self._require(column, "repartition")
+        check_keys("repartition", columns, self.schema)
         kind = EdgeKind.HASH if columns else EdgeKind.REBALANCE
         return replace(self, node=Exchange(self.node, kind, tuple(columns), chosen))
 

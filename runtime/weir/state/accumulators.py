@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from weir.dataflow.keyed import check_aggregate
 from weir.dataflow.physical import Aggregate, Function
 from weir.errors import JobRejected
 from weir.wire.flat import dtype_of
@@ -132,31 +133,9 @@ def _sum_of(column: str, kind: pa.DataType) -> Accumulator:
 def _column_kind(aggregate: Aggregate, schema: pa.Schema) -> pa.DataType:
     if aggregate.column not in schema.names:
         raise JobRejected(
-            f"{_called(aggregate)} needs column '{aggregate.column}', which is not there. The"
-            f" columns are: {', '.join(schema.names)}."
+            f"{aggregate.function}({aggregate.column}) needs column '{aggregate.column}', which is"
+            f" not there. The columns are: {', '.join(schema.names)}."
         )
     kind = schema.field(aggregate.column).type
-    is_number = pa.types.is_signed_integer(kind) or kind in (pa.float32(), pa.float64())
-    is_time = pa.types.is_timestamp(kind) or pa.types.is_date32(kind)
-    match aggregate.function:
-        case Function.COUNT:
-            return kind
-        case Function.SUM | Function.AVG if not is_number:
-            raise _refusal(aggregate, kind, "signed integers, floats and doubles")
-        case Function.MIN | Function.MAX if not (is_number or is_time):
-            raise _refusal(
-                aggregate, kind, "signed integers, floats, doubles, dates and timestamps"
-            )
-        case _:
-            return kind
-
-
-def _refusal(aggregate: Aggregate, kind: pa.DataType, possible: str) -> JobRejected:
-    return JobRejected(
-        f"{_called(aggregate)} cannot be computed: column '{aggregate.column}' is of type {kind},"
-        f" and {aggregate.function} takes {possible}. Cast the column first."
-    )
-
-
-def _called(aggregate: Aggregate) -> str:
-    return f"{aggregate.function}({aggregate.column})"
+    check_aggregate(aggregate, kind)
+    return kind

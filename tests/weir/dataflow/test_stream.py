@@ -58,14 +58,14 @@ def test_methods_return_new_streams_and_leave_the_old_ones_alone():
         ),
         (lambda s: s.groupBy("USER").avg("value"), "user string, `avg(value)` double"),
         (lambda s: s.groupBy("user").min("ts"), "user string, `min(ts)` timestamp"),
-        (lambda s: s.groupBy("user").max("user"), "user string, `max(user)` string"),
+        (lambda s: s.groupBy("user").max("price"), "user string, `max(price)` double"),
         (
             lambda s: s.groupBy("user").agg({"value": "SUM", "*": "count"}),
             "user string, `sum(value)` long, `count(1)` long",
         ),
         (
-            lambda s: s.groupBy("user").agg(F.sum(F.expr("value * 0.5")).alias("h")),
-            "user string, h decimal(32,1)",
+            lambda s: s.groupBy("user").agg(F.sum(F.expr("value * 0.5D")).alias("h")),
+            "user string, h double",
         ),
         (lambda s: s.groupBy(F.col("value") % 10).count(), "`(value % 10)` long, count long"),
         (lambda s: s.groupBy((F.col("value") % 10).alias("k")).count(), "k long, count long"),
@@ -148,12 +148,47 @@ def test_repartition_takes_a_number_or_columns_or_both():
         ),
         (lambda s: s.groupBy("user").agg(), "agg() computes nothing"),
         (lambda s: s.groupBy("user").agg({"value": "median"}), "there is no aggregation 'median'"),
-        (lambda s: s.groupBy("user").sum("user"), "sum(user): a string is no number; cast it"),
+        (
+            lambda s: s.groupBy("user").sum("user"),
+            (
+                "sum(user): column 'user' is a string, and sum takes tinyint, smallint, int,"
+                " bigint, float, double; cast it first"
+            ),
+        ),
+        (
+            lambda s: s.groupBy("user").agg(F.sum(F.expr("value * 0.5")).alias("h")),
+            "is a decimal(22,1), and sum takes tinyint",
+        ),
+        (
+            lambda s: s.groupBy("user").min("user"),
+            (
+                "min(user): column 'user' is a string, and min takes tinyint, smallint, int,"
+                " bigint, float, double, date, timestamp"
+            ),
+        ),
+        (
+            lambda s: s.groupBy(F.col("price").cast("float").alias("f")),
+            (
+                "groupBy: column 'f' is a float, which cannot be a key; keys are tinyint, smallint,"
+                " int, bigint, double, boolean, string, binary, date, timestamp; cast it first"
+            ),
+        ),
+        (
+            lambda s: s.groupBy(F.col("price").cast("decimal(10,2)").alias("d")).count(),
+            "column 'd' is a decimal(10,2)",
+        ),
+        (
+            lambda s: s.withColumn("f", F.col("price").cast("float")).repartition("f"),
+            "repartition: column 'f' is a float",
+        ),
         (
             lambda s: s.groupBy("user").agg(F.sum("value").alias("user")),
             "two columns are called 'user'",
         ),
-        (lambda s: s.mapInArrow(iter, "k int, l array<int>").groupBy("k").max("l"), "has no order"),
+        (
+            lambda s: s.mapInArrow(iter, "k int, l array<int>").groupBy("k").max("l"),
+            "column 'l' is a list<element: int32>, and max takes",
+        ),
         (
             lambda s: s.groupBy("user").transformWithState(Counting, "n long"),
             "a class; make an object",

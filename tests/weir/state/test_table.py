@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weir.dataflow.physical import Aggregate, Function
+from weir.dataflow.types import written
 from weir.errors import JobRejected
 from weir.state.table import AggregateTable
 
@@ -137,7 +138,7 @@ def test_least_and_greatest_keep_their_type():
 )
 def test_what_cannot_be_aggregated_is_refused(function, kind):
     """U3: with function, column and type."""
-    with pytest.raises(JobRejected, match=re.escape(f"'v' is of type {kind}, and {function} ")):
+    with pytest.raises(JobRejected, match=re.escape(f"'v' is a {written(kind)}, and {function} ")):
         a_table(aggregate(function, "v"), schema=pa.schema([("k", pa.int64()), ("v", kind)]))
 
 
