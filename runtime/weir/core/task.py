@@ -145,13 +145,11 @@ class Part:
     overtaken: dict[ChannelId, list[Element]] = field(default_factory=dict)
     outputs_waiting: set[ChannelId] = field(default_factory=set)
     persisting: bool = False
-    ahead: int = 0
-    """How far the wall clock was ahead of the times above."""
+    stamp: int = 0  # of the wall clock, when its first barrier came
 
     def ack(self, snapshot: SubtaskSnapshot) -> Ack:
         """The trigger was stamped by another machine's clock, which may be ahead of ours."""
-        delay = max(0, self.since + self.ahead - self.barrier.triggered_at)
-        duration = self.aligned - self.since
+        delay, duration = max(0, self.stamp - self.barrier.triggered_at), self.aligned - self.since
         return Ack(self.barrier.checkpoint, snapshot, delay, duration, self.processed_bytes)
 
 
@@ -172,8 +170,7 @@ class Task:
     finished: bool = False
     processed_bytes: int = 0
     """What has gone through the operator so far, as the shell counts it."""
-    ahead: int = 0
-    """How far the wall clock is ahead of the time that the shell gives; barriers are stamped."""
+    ahead: int = 0  # of the wall clock, by which barriers are stamped, over the shell's time
     first_seen: dict[CheckpointId, int] = field(default_factory=dict)
     """How much that was when the first barrier of each checkpoint came."""
 
@@ -376,8 +373,8 @@ class Task:
         outgoing = unaligned(barrier) if overtaking else barrier
         self.first_seen = {c: seen for c, seen in self.first_seen.items() if c >= checkpoint}
         part = Part(outgoing, verdict.since, now, aligned=now, inputs_done=not overtaking)
-        part.processed_bytes, part.ahead = self._processed_since(checkpoint), self.ahead
-        self.parts[checkpoint] = part
+        part.processed_bytes = self._processed_since(checkpoint)
+        self.parts[checkpoint], part.stamp = part, verdict.since + self.ahead
         if barrier.kind.is_synchronous:
             self.holding = True
         late = self._record_inputs(part) if overtaking else []
