@@ -25,7 +25,8 @@ log = logging.getLogger("weir.storage")
 RETRY_SECONDS = 0.2
 
 SOON_SECONDS = 5.0
-"""After so long without an answer it is said what is waited for."""
+SELDOM_SECONDS = 60.0
+"""After the one it is said first what is waited for, and then less and less often."""
 
 FIRST_ANSWER_SECONDS = 30.0
 """Storage that has not answered by then is taken for misconfigured."""
@@ -67,18 +68,22 @@ class FirstAnswer:
     def wait(self, longest: float | None) -> None:
         """For so many seconds at most; None: as long as it takes."""
         threading.Thread(target=self._ask, daemon=True, name="weir-first-answer").start()
-        soon = self.soon if longest is None else min(self.soon, longest)
-        try:
-            self._answer.result(soon)
-        except TimeoutError:
-            log.warning("%s has not answered for %.0f s: %s", self.directory, soon, self._problem)
-        else:
-            return
-        try:
-            self._answer.result(None if longest is None else longest - soon)
-        except TimeoutError:
+        waited, pause = 0.0, self.soon
+        while longest is None or waited + pause < longest:
+            if self._is_answered(pause):
+                return
+            waited, pause = waited + pause, min(2 * pause, SELDOM_SECONDS)
+            log.warning("%s has not answered for %.0f s: %s", self.directory, waited, self._problem)
+        if not self._is_answered(longest - waited):
             self._gave_up.set()
-            raise self._silence(longest or 0) from None
+            raise self._silence(longest)
+
+    def _is_answered(self, within: float) -> bool:
+        try:
+            self._answer.result(within)
+        except TimeoutError:
+            return False
+        return True
 
     def _ask(self) -> None:
         while not self._gave_up.is_set():
