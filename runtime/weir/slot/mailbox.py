@@ -192,8 +192,8 @@ class Mailbox:
         except AssertionError:
             raise
         except Exception as problem:
-            is_ours = isinstance(problem, WeirError)  # and says itself what is wrong
-            log.warning("%s failed: %s", hosted.subtask, problem, exc_info=not is_ours)
+            if not isinstance(problem, WeirError):  # which says itself what is wrong
+                log.warning("%s failed", hosted.subtask, exc_info=True)
             is_users = is_of_user_code(problem)
             cause = FailureCause.USER_CODE if is_users else FailureCause.OPERATOR
             self.failed(hosted, cause, in_words(problem), error_of(problem))
