@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from enum import IntEnum
 
 from weir_operator.cluster.answers import METADATA_ONLY, Api, Json, Request, good, read
+from weir_operator.cluster.kept import opened
 from weir_operator.cluster.objects import Opened
 from weir_operator.cluster.places import (
     BATCH_JOBS,
@@ -22,6 +23,7 @@ from weir_operator.cluster.places import (
     PODS,
     SECRETS,
     SERVICES,
+    SNAPSHOTS,
     VOLUMES,
     Key,
     Place,
@@ -125,9 +127,9 @@ class Eyes:
                 if pod.trouble is not None and _is_executor_of(job, pod)
             ),
             parts=self._parts.get(job.key, frozenset(Part)),
-            snapshots=tuple(self._snapshots(job.key)),
-            savepoint_annotation=job.annotation(SAVEPOINT_ANNOTATION),
-            checkpoint_annotation=job.annotation(CHECKPOINT_ANNOTATION),
+            snapshots=await self._snapshots(job.key),
+            savepoint_annotation=job.annotations.get(SAVEPOINT_ANNOTATION),
+            checkpoint_annotation=job.annotations.get(CHECKPOINT_ANNOTATION),
             deleted_at=job.deleted_at,
             local_volume=await self._local_volume(job.key.namespace, wanted.spec),
         )
@@ -228,12 +230,14 @@ class Eyes:
         answer = await self.api.call(replace(request, accept=METADATA_ONLY))
         return not answer.is_missing
 
-    def _snapshots(self, job: Key) -> Iterable[SeenSnapshot]:
-        for key in sorted(self.watched.of_job.get(job, ())):
-            resource = self.watched.snapshots.get(key)
-            seen = None if resource is None else see_snapshot(resource.opened())
-            if seen is not None:
-                yield seen
+    async def _snapshots(self, job: Key) -> tuple[SeenSnapshot, ...]:
+        kept = self.watched.snapshots
+        copies = [
+            await opened(self.api, SNAPSHOTS, kept, key)
+            for key in sorted(self.watched.of_job.get(job, ()))
+        ]
+        seen = [see_snapshot(copy) for copy in copies if copy is not None]
+        return tuple(one for one in seen if one is not None)
 
     async def _local_volume(self, namespace: str, spec: CheckpointedJobSpec | None) -> LocalVolume:
         if spec is None or not spec.state.local_recovery or spec.local_recovery_volume is None:

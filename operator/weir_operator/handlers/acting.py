@@ -12,10 +12,11 @@ from typing import Protocol
 from weir_operator.cluster.answers import Api, Json, good, read
 from weir_operator.cluster.contacts import Contacts, Lacking
 from weir_operator.cluster.events import tell
+from weir_operator.cluster.kept import opened
 from weir_operator.cluster.looking import Depth, Eyes, Wanted
 from weir_operator.cluster.making import Deleted, Hands
 from weir_operator.cluster.objects import Opened
-from weir_operator.cluster.places import JOBS, Key, Place
+from weir_operator.cluster.places import JOBS, SNAPSHOTS, Key, Place
 from weir_operator.cluster.sights import SeenPod, see_pod
 from weir_operator.cluster.watched import Watched
 from weir_operator.cluster.writing import (
@@ -67,9 +68,11 @@ class Actor:
     driver_port: int
     now: Callable[[], datetime]
 
-    def job(self, key: Key) -> Opened | None:
-        kept = self.watched.jobs.get(key)
-        return None if kept is None else kept.opened()
+    async def job(self, key: Key) -> Opened | None:
+        return await opened(self.api, JOBS, self.watched.jobs, key)
+
+    async def snapshot(self, key: Key) -> Opened | None:
+        return await opened(self.api, SNAPSHOTS, self.watched.snapshots, key)
 
     async def note(self, place: Place, key: Key, written: Written) -> None:
         """Keep what a write has shown of a job or snapshot, or what became of it meanwhile."""

@@ -54,7 +54,7 @@ class Watches:
 
     def _gone(self, body: Opened) -> None:
         known = self.watched.jobs.get(body.key)
-        if known is not None and known.opened().uid == body.uid:
+        if known is not None and known.uid == body.uid:
             self.watched.drop_job(body.key)
         self.jobs.ring(body.key)
 

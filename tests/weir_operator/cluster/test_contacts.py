@@ -32,7 +32,7 @@ def test_a_secret_is_read_once_for_many_looks():
 def test_another_secret_with_certificates_is_read_at_once():
     """X1: what was known of the driver in the clear is of no use for the one that encrypts."""
     job = with_certificates(OperatedJob().is_running())
-    contacts, opened = job.actor.contacts, job.actor.job(KEY)
+    contacts, opened = job.actor.contacts, asyncio.run(job.actor.job(KEY))
 
     clear = asyncio.run(contacts.of(opened, None, job.now()))
     encrypted = asyncio.run(contacts.of(opened, TLS.name, job.now()))
