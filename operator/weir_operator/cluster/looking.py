@@ -19,6 +19,7 @@ from weir_operator.cluster.places import (
     BUDGETS,
     CLAIMS,
     CONFIG_MAPS,
+    NETWORK_POLICIES,
     NODES,
     PODS,
     SECRETS,
@@ -38,6 +39,7 @@ from weir_operator.cluster.sights import (
 )
 from weir_operator.cluster.watched import Watched
 from weir_operator.manifests import names
+from weir_operator.manifests.network_policy import Peers, network_policy_spec
 from weir_operator.plan.local_recovery import (
     Binding,
     BoundTo,
@@ -94,6 +96,8 @@ class Eyes:
     api: Api
     watched: Watched
     lost_after: timedelta
+    driver_peers: Peers | None = None
+    """Who else reaches the API of drivers; if nobody was named, no job gets a NetworkPolicy."""
     may_see_nodes: bool = True
     """Until the API server says otherwise."""
     _parts: dict[Key, frozenset[Part]] = field(default_factory=dict)
@@ -171,13 +175,22 @@ class Eyes:
             Part.CONFIG: (CONFIG_MAPS, names.config_name(job.name, attempt)),
             Part.BUDGET: (BUDGETS, names.budget_name(job.name)),
         }
-        return frozenset(
-            [
-                part
-                for part, (place, name) in places.items()
-                if await self._found(place, Key(job.namespace, name)) is not None
-            ]
-        )
+        found = [
+            part
+            for part, (place, name) in places.items()
+            if await self._found(place, Key(job.namespace, name)) is not None
+        ]
+        policy = [Part.NETWORK_POLICY] if await self._has_network_policy(job) else []
+        return frozenset(found + policy)
+
+    async def _has_network_policy(self, job: Key) -> bool:
+        """Whether it has the one that it is to have; one of other peers counts as none."""
+        if self.driver_peers is None:
+            return True
+        key = Key(job.namespace, names.network_policy_name(job.name))
+        found = await self._found(NETWORK_POLICIES, key)
+        wanted = network_policy_spec(job.name, self.driver_peers)
+        return found is not None and found.get("spec") == wanted
 
     async def _found(self, place: Place, key: Key) -> Json | None:
         request = read(place, key)
