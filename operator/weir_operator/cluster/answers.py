@@ -122,8 +122,8 @@ def good(request: Request, answer: Answer) -> Json:
     said = str(answer.body.get("message", ""))[:_LONGEST_SAID]
     if answer.is_too_large:
         raise TooLarge(
-            f"the API server does not {request.verb} {request.resource}, because the object would be"
-            f" too large to be stored ({said}); shorten what people wrote of it: its specification,"
+            f"the API server does not {request.verb} {request.resource}, because the object is too"
+            f" large to be stored ({said}); shorten what people wrote of it: its specification,"
             " annotations, labels and finalizers"
         )
     if answer.is_conflict:

@@ -22,7 +22,8 @@ class Kept(Mapping[Key, Resource]):
         self._resources: dict[Key, Resource] = {}
         self._texts: OrderedDict[Key, int] = OrderedDict()
         """How long the texts are that are kept, the least recently used first."""
-        self._bytes = 0
+        self.held_bytes = 0
+        """Bytes of all texts that are kept."""
 
     def __getitem__(self, key: Key) -> Resource:
         return self._resources[key]
@@ -32,11 +33,6 @@ class Kept(Mapping[Key, Resource]):
 
     def __len__(self) -> int:
         return len(self._resources)
-
-    @property
-    def held_bytes(self) -> int:
-        """Bytes of all texts that are kept."""
-        return self._bytes
 
     def put(self, body: Opened) -> bool:
         """Keep a copy unless it is older; true if something changed that people can change."""
@@ -51,7 +47,7 @@ class Kept(Mapping[Key, Resource]):
 
     def drop(self, key: Key) -> None:
         self._resources.pop(key, None)
-        self._bytes -= self._texts.pop(key, 0)
+        self.held_bytes -= self._texts.pop(key, 0)
 
     def used(self, key: Key) -> None:
         """Keep its text longer than those of others."""
@@ -61,10 +57,10 @@ class Kept(Mapping[Key, Resource]):
     def _hold(self, key: Key, resource: Resource) -> None:
         assert resource.text is not None, "a copy is whole when it is made"
         self._texts[key] = len(resource.text)
-        self._bytes += len(resource.text)
-        while self._bytes > self._most:
+        self.held_bytes += len(resource.text)
+        while self.held_bytes > self._most:
             oldest, length = self._texts.popitem(last=False)
-            self._bytes -= length
+            self.held_bytes -= length
             self._resources[oldest] = self._resources[oldest].without_text()
 
 

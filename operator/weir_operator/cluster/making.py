@@ -36,8 +36,8 @@ from weir_operator.manifests import (
     network_policy,
     service,
 )
-from weir_operator.manifests.network_policy import Peers
 from weir_operator.manifests.names import config_name, driver_name, labels
+from weir_operator.manifests.network_policy import Peers
 from weir_operator.plan.actions import (
     CreateDriver,
     CreateSnapshot,

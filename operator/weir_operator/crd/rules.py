@@ -169,8 +169,8 @@ def _about_size() -> Iterator[Rule]:
     yield Rule(
         "spec",
         f"{conf} + {arguments} + {variables} <= {LARGEST_SPEC_BYTES}",
-        f"a specification has at most {LARGEST_SPEC_BYTES} bytes; move what is large into the image,"
-        " a ConfigMap or a Secret",
+        f"a specification has at most {LARGEST_SPEC_BYTES} bytes; move what is large into the"
+        " image, a ConfigMap or a Secret",
     )
 
 

@@ -101,7 +101,7 @@ class Actor:
         if isinstance(line, Line):
             said = await self.listening.heard(job.key, pod.uid, line)
             if isinstance(said, Silence) and said.is_mistrust:
-                self.contacts.doubt(job.uid, self.now())
+                self.contacts.doubt(job.key, self.now())
             return said
         self.listening.forget(job.key)
         if isinstance(pod.stage, Terminated):
@@ -109,8 +109,10 @@ class Actor:
         return line
 
     def forget(self, job: Key) -> None:
-        """The job is gone."""
+        """The job is gone, whoever let it go."""
         self.listening.forget(job)
+        self.contacts.forget(job)
+        self.eyes.made(job)
 
     async def order(self, job: Opened, status: CheckpointedJobStatus, order: Order) -> None:
         """Give an order to a driver; one that does not arrive is given again by the next look."""
@@ -130,9 +132,6 @@ class Actor:
         return await hold(self.api, place, read)
 
     async def let_go(self, place: Place, read: Opened) -> Written:
-        if place is JOBS:
-            self.contacts.forget(read.uid)
-            self.eyes.made(read.key)
         return await let_go(self.api, place, read)
 
     async def tell(self, place: Place, about: Opened, reason: str, message: str) -> None:
@@ -192,8 +191,7 @@ class Actor:
         tls_secret = None if deployed is None else deployed.tls_secret
         contact = await self.contacts.of(job, tls_secret, self.now())
         if isinstance(contact, Lacking):
-            why = f"the Secret {contact.secret} holds no {contact.entry}"
-            return Silence(why, is_mistrust=contact.is_authority)
+            return Silence(contact.why, is_mistrust=contact.is_authority)
         return Line(pod.ip, self.driver_port, attempt, contact.token, contact.authority)
 
     async def _reread(self, place: Place, key: Key) -> Opened | Vanished:

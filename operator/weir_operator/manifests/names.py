@@ -2,8 +2,8 @@
 
 Names are made of the job's name and the attempt's number alone, so that whoever makes an object
 again meets the one that is there. What outlives an attempt has no number: the Service, the keys,
-the NetworkPolicy and the budget of the executors. Labels are how others find the pods: a Service, a NetworkPolicy, a
-person with ``kubectl``. That a pod is ours its owner says, never its labels.
+the NetworkPolicy and the budget of the executors. Labels are how others find the pods: a Service, a
+NetworkPolicy, a person with ``kubectl``. That a pod is ours its owner says, never its labels.
 """
 
 import hashlib

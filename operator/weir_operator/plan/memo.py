@@ -19,12 +19,8 @@ class Memo(Generic[Value]):
         self._compute = compute
         self._most = most_bytes
         self._found: OrderedDict[str, Value] = OrderedDict()
-        self._bytes = 0
-
-    @property
-    def held_bytes(self) -> int:
+        self.held_bytes = 0
         """Bytes of the texts that are remembered."""
-        return self._bytes
 
     def __call__(self, text: str) -> Value:
         if text in self._found:
@@ -32,8 +28,8 @@ class Memo(Generic[Value]):
             return self._found[text]
         value = self._compute(text)
         self._found[text] = value
-        self._bytes += len(text.encode())
-        while self._bytes > self._most:
+        self.held_bytes += len(text.encode())
+        while self.held_bytes > self._most:
             forgotten, _ = self._found.popitem(last=False)
-            self._bytes -= len(forgotten.encode())
+            self.held_bytes -= len(forgotten.encode())
         return value

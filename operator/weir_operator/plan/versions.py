@@ -10,6 +10,7 @@ never run, but can be upgraded away from.
 from dataclasses import dataclass
 from functools import reduce
 from operator import getitem
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -91,7 +92,7 @@ def deployed_spec(status: CheckpointedJobStatus) -> CheckpointedJobSpec | None:
 
 def _understood(compressed: str) -> CheckpointedJobSpec | None:
     """A specification without the fields that this release does not know."""
-    given = unpacked(compressed)
+    given: Any = unpacked(compressed)
     while True:
         try:
             return CheckpointedJobSpec.model_validate(given)

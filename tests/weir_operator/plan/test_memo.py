@@ -18,7 +18,7 @@ def test_a_text_is_computed_once_while_there_is_room():
 def test_what_was_used_least_recently_is_forgotten_first():
     """K9: however many texts there are, and however long each is."""
     asked = []
-    memo = Memo(lambda text: asked.append(text), most_bytes=10)
+    memo = Memo(asked.append, most_bytes=10)
     for text in ("aaaa", "bbbb", "aaaa", "cccc", "aaaa", "bbbb"):
         memo(text)
 
