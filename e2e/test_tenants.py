@@ -19,7 +19,7 @@ from pod_calls import Call, Pod
 from shown_job import ShownJob
 from tenants import Account, tenant
 from weir.rest.app import create_app
-from weir_operator.manifests.names import keys_name
+from weir_operator.manifests.names import keys_name, network_policy_name
 from weir_operator.manifests.places import API_PORT
 
 OF_SPARK = {
@@ -185,13 +185,15 @@ def test_the_operator_reads_no_lists_of_secrets_and_runs_nothing_in_pods(operato
     assert not account.may("create pods/exec", elsewhere)
 
 
-def test_policies_stand_in_every_namespace_of_jobs_and_in_the_operators(operator, elsewhere):
-    """K9."""
-    for namespace in (operator.jobs, elsewhere):
-        found = names(operator.cluster.items("networkpolicies", namespace=namespace))
-        assert sorted(found) == ["weir-drivers", "weir-jobs"]
-    found = names(operator.cluster.items("networkpolicies", namespace=NAMESPACE))
-    assert "weir-operator" in found
+def test_the_operator_has_a_policy_and_may_give_one_to_jobs_anywhere(operator, elsewhere):
+    """K9: and may not take one away."""
+    account = Account(operator.cluster, NAMESPACE, "weir-operator")
+    policies = "networkpolicies.networking.k8s.io"
+
+    assert "weir-operator" in names(operator.cluster.items("networkpolicies", namespace=NAMESPACE))
+    assert account.may(f"create {policies}", elsewhere)
+    assert not account.may(f"list {policies}", elsewhere)
+    assert not account.may(f"delete {policies}", elsewhere)
 
 
 @pytest.mark.thorough
@@ -281,14 +283,14 @@ def test_the_keys_of_a_job_are_nowhere_to_be_read(job, neighbour, operator, clus
 def test_policies_mean_the_pods_that_there_are(job, neighbour, operator, cluster):
     """K9: a label that nothing bears would protect nothing, and nobody would notice."""
     for each in (job, neighbour):
-        jobs, drivers = (
-            cluster.look("networkpolicy", name, namespace=each.namespace)["spec"]
-            for name in ("weir-jobs", "weir-drivers")
-        )
+        policy = network_policy_name(each.name)
+        spec = cluster.look("networkpolicy", policy, namespace=each.namespace)["spec"]
         pods = {*names(each.pods("driver")), *names(each.pods("executor"))}
-        assert pods <= chosen(cluster, jobs["podSelector"], each.namespace)
-        assert each.driver() in chosen(cluster, drivers["podSelector"], each.namespace)
-        (peer,) = drivers["ingress"][0]["from"]
+        of_the_job, of_the_operator = spec["ingress"]
+        assert pods == chosen(cluster, spec["podSelector"], each.namespace)
+        assert of_the_job == {"from": [{"podSelector": spec["podSelector"]}]}
+        assert [port["port"] for port in of_the_operator["ports"]] == [API_PORT]
+        (peer,) = of_the_operator["from"]
         assert peer["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"] == NAMESPACE
         assert operator.pod() in chosen(cluster, peer["podSelector"], NAMESPACE)
 

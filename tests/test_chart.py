@@ -21,7 +21,6 @@ from weir_operator.__main__ import read_settings
 from weir_operator.cluster import places
 from weir_operator.crd.definitions import job_definition
 from weir_operator.handlers.canary import CANARY
-from weir_operator.manifests.names import JOB_LABEL, ROLE_LABEL, Role
 from weir_operator.resource.judging import Refused, judge_job
 
 CHART = ROOT / "helm" / "weir"
@@ -193,15 +192,31 @@ def test_the_operators_network_policy_chooses_its_pod():
     assert deployment["spec"]["selector"]["matchLabels"].items() <= labels.items()
 
 
-def test_the_network_policies_choose_the_pods_of_jobs():
-    """K9: by the labels that the operator gives them."""
-    (jobs,) = installed("NetworkPolicy", "weir-jobs")
-    (drivers,) = installed("NetworkPolicy", "weir-drivers")
+def test_the_operator_lets_itself_and_no_other_reach_the_api_of_drivers():
+    """K9 X1: each job's NetworkPolicy is made of what the chart says here."""
+    _, container = the_operator()
+    (deployment,) = installed("Deployment")
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
 
-    assert jobs["spec"]["podSelector"] == {
-        "matchExpressions": [{"key": JOB_LABEL, "operator": "Exists"}]
-    }
-    assert drivers["spec"]["podSelector"] == {"matchLabels": {ROLE_LABEL: Role.DRIVER}}
+    (peer,) = read_settings(container["args"][3:]).driver_peers
+
+    home = {"kubernetes.io/metadata.name": deployment["metadata"]["namespace"]}
+    assert peer["namespaceSelector"] == {"matchLabels": home}
+    assert peer["podSelector"]["matchLabels"].items() <= labels.items()
+
+
+def test_no_policy_for_jobs_depends_on_a_list_of_namespaces():
+    """K9: jobs are looked after in all of them."""
+    assert [policy["metadata"]["name"] for policy in installed("NetworkPolicy")] == [
+        "weir-operator"
+    ]
+
+
+def test_the_operator_can_neither_delete_nor_list_network_policies():
+    """K9: those of others are no business of its."""
+    (rule,) = [rule for rule in rules_of_the_operator() if "networkpolicies" in rule["resources"]]
+
+    assert rule["verbs"] == ["get", "create", "patch"]
 
 
 # -- the examples

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LAST_WORDS = 4_000
+EVERYBODY = '[{"ipBlock": {"cidr": "0.0.0.0/0"}}]'
+"""Such an operator runs outside of the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class Place:
             *("--own-namespace", self.namespace or "default"),
             *("--identity", "the-same"),
             *("--driver-port", str(self.driver_port)),
+            *("--driver-peers", EVERYBODY),
             *("--health-port", "0"),
             *("--metrics-port", "0"),
         ]

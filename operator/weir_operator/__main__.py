@@ -7,6 +7,7 @@ the process ends at once, so that nothing of it is left that could act.
 
 import argparse
 import asyncio
+import json
 import logging
 import os
 import socket
@@ -43,6 +44,7 @@ from weir_operator.handlers.listening import Listening
 from weir_operator.handlers.metrics import Metrics
 from weir_operator.handlers.snapshots import SnapshotLooks
 from weir_operator.handlers.watching import Watches, quieten, registry_of, settings_of
+from weir_operator.manifests.network_policy import Peers
 
 log = logging.getLogger("weir_operator")
 
@@ -62,6 +64,8 @@ class Settings:
     identity: str
     lease: str
     driver_port: int
+    driver_peers: Peers | None
+    """None given: jobs get no NetworkPolicy."""
     health_port: int
     metrics_port: int
     lost_after: timedelta
@@ -80,6 +84,13 @@ def read_settings(arguments: Sequence[str]) -> Settings:
     flag("--identity", default=_given("IDENTITY") or socket.gethostname(), help="in the Lease")
     flag("--lease", default=_given("LEASE") or "weir-operator", help="name of the Lease")
     flag("--driver-port", type=int, default=_given("DRIVER_PORT") or 8081, help="of drivers' APIs")
+    flag(
+        "--driver-peers",
+        type=_peers,
+        default=_given("DRIVER_PEERS"),
+        help="JSON list of NetworkPolicy peers that reach drivers' APIs, the operator among them;"
+        " with it, the operator makes a NetworkPolicy for each job",
+    )
     flag("--health-port", type=int, default=_given("HEALTH_PORT") or 8080, help="/healthz, /readyz")
     flag("--metrics-port", type=int, default=_given("METRICS_PORT") or 9090, help="/metrics")
     flag(
@@ -94,6 +105,16 @@ def read_settings(arguments: Sequence[str]) -> Settings:
     names = tuple(name.strip() for name in given.pop("namespaces").split(",") if name.strip())
     patience = timedelta(seconds=given.pop("lost_after"))
     return Settings(namespaces=names, lost_after=patience, **given)
+
+
+def _peers(text: str) -> Peers:
+    try:
+        peers = json.loads(text)
+    except ValueError as problem:
+        raise argparse.ArgumentTypeError(f"this is not JSON: {problem}") from problem
+    if not isinstance(peers, list) or not all(isinstance(peer, dict) and peer for peer in peers):
+        raise argparse.ArgumentTypeError("write a JSON list of peers as in a NetworkPolicy's from")
+    return tuple(peers)
 
 
 def _given(name: str) -> str | None:
@@ -116,13 +137,14 @@ class Operator:
         """For what must not wait behind the calls of a thousand looks."""
         self._client = DriverClient()
         self._watched = Watched()
-        self._eyes = Eyes(self.api, self._watched, settings.lost_after)
+        peers = settings.driver_peers
+        self._eyes = Eyes(self.api, self._watched, settings.lost_after, peers)
         self._listening = Listening(self._client, self._heard_news)
         actor = Actor(
             self.api,
             self._watched,
             self._eyes,
-            Hands(self.api),
+            Hands(self.api, peers),
             Contacts(self.api),
             self._client,
             self._listening,

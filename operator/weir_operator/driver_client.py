@@ -12,7 +12,6 @@ import logging
 import ssl
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import lru_cache
 
 import aiohttp
 from pydantic import TypeAdapter, ValidationError
@@ -21,6 +20,7 @@ from weir.api.report import CheckpointReport, JobReport
 from weir.api.report import RequestReport as SaidRequest
 from weir.api.storage_url import DurableUrl, StorageUrl
 from weir_operator.plan.actions import RequestCheckpoint, RequestSavepoint, RequestStop
+from weir_operator.plan.memo import Memo
 from weir_operator.plan.observing import DriverReport, RequestReport, Silence
 from weir_operator.resource.progress import LastCheckpoint
 
@@ -30,8 +30,8 @@ TIMEOUT_S = 2.0
 WAIT_S = 30
 """So long a driver may wait for news before it says that there are none."""
 LARGEST_ANSWER = 64 * 1_024
-_REMEMBERED = 1_024
-"""Authorities; with another context for the same one, no connection would be used again."""
+REMEMBERED_BYTES = 2 * 1_024 * 1_024
+"""Of authorities; with another context for the same one, no connection would be used again."""
 
 Order = RequestSavepoint | RequestCheckpoint | RequestStop
 
@@ -227,11 +227,12 @@ def _who(line: Line) -> dict[str, str]:
     return {"Authorization": f"Bearer {line.token}"}
 
 
-@lru_cache(maxsize=_REMEMBERED)
 def _trusted(authority: str | None) -> ssl.SSLContext | bool:
+    return True if authority is None else authorities(authority)
+
+
+def _context(authority: str) -> ssl.SSLContext:
     """A driver is reached by its address, so its certificate is judged by its authority alone."""
-    if authority is None:
-        return True
     # Notes between the certificates may be in any script.
     certificates = authority.encode("ascii", "ignore").decode()
     if ssl.PEM_HEADER not in certificates:
@@ -239,6 +240,10 @@ def _trusted(authority: str | None) -> ssl.SSLContext | bool:
     context = ssl.create_default_context(cadata=certificates)
     context.check_hostname = False
     return context
+
+
+authorities = Memo(_context, REMEMBERED_BYTES)
+"""Each as a context, which takes longer to make than a report to ask for."""
 
 
 async def _bounded(response: aiohttp.ClientResponse) -> bytes:

@@ -132,4 +132,5 @@ def _holds(rule: str, value: object, old: object) -> bool:
     context = cel.Context(variables={"self": value, "oldSelf": old})
     context.add_function("quantity", lambda amount: float(exactly(amount)))
     context.add_function("compareTo", lambda one, other: (one > other) - (one < other))
+    context.add_function("sum", sum)
     return cel.evaluate(rule, context) is True

@@ -34,6 +34,7 @@ NAMESPACE = "shop"
 KEY = Key(NAMESPACE, "orders")
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 NODE = "node-1"
+PEERS = ({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "weir-system"}}},)
 SILENCE = Silence("its API does not answer")
 
 
@@ -73,12 +74,12 @@ class OperatedJob:
         self.time = BEGINNING
         self.rung: list[Key] = []
         self.watched = Watched()
-        self.eyes = Eyes(self.api, self.watched, timedelta(seconds=40))
+        self.eyes = Eyes(self.api, self.watched, timedelta(seconds=40), PEERS)
         self.actor = Actor(
             self.api,
             self.watched,
             self.eyes,
-            Hands(self.api),
+            Hands(self.api, PEERS),
             Contacts(self.api),
             self.driver,
             Listening(self.driver, self.rung.append),

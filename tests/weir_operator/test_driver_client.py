@@ -11,7 +11,14 @@ from throwaway_certificates import a_certificate
 from waiting import until
 from weir.api.report import JobPhase, Outcome
 from weir.rest.server import Place
-from weir_operator.driver_client import LARGEST_ANSWER, DriverClient, Line, understood
+from weir_operator.driver_client import (
+    LARGEST_ANSWER,
+    REMEMBERED_BYTES,
+    DriverClient,
+    Line,
+    authorities,
+    understood,
+)
 from weir_operator.plan.actions import RequestCheckpoint, RequestSavepoint, RequestStop
 from weir_operator.plan.observing import Silence
 
@@ -239,3 +246,12 @@ def test_an_order_that_is_refused_may_be_given_again():
     driver = PlayedDriver(status=409)
     order = RequestCheckpoint(3, "k")
     assert not driver.with_client(lambda client, line: client.order(line, order))
+
+
+def test_authorities_of_many_tenants_take_no_more_room_than_was_allowed(tmp_path):
+    """K9 X3: each tenant writes its own, with as many notes beside it as fit into a Secret."""
+    certificate = a_certificate(tmp_path, "authority").certificate.read_text()
+    for number in range(40):
+        authorities(f"{number} {'x' * 60_000}\n{certificate}")
+
+    assert 0 < authorities.held_bytes <= REMEMBERED_BYTES

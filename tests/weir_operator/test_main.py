@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+import pytest
+
 from weir_operator.__main__ import read_settings
 
 
@@ -20,3 +22,20 @@ def test_flags_win_over_the_environment(monkeypatch):
     assert read_settings([]).namespaces == ("shop", "bank")
     assert read_settings([]).driver_port == 9000
     assert read_settings(["--namespaces", "shop"]).namespaces == ("shop",)
+
+
+def test_peers_of_drivers_are_given_as_json(monkeypatch):
+    """K9: without any, jobs get no NetworkPolicy."""
+    monkeypatch.setenv("WEIR_OPERATOR_DRIVER_PEERS", '[{"podSelector": {}}]')
+    assert read_settings([]).driver_peers == ({"podSelector": {}},)
+    monkeypatch.delenv("WEIR_OPERATOR_DRIVER_PEERS")
+    assert read_settings([]).driver_peers is None
+
+
+@pytest.mark.parametrize("peers", ["nobody", "{}", "[1]", "[{}]"])
+def test_peers_that_are_none_are_refused(peers, capsys):
+    """K9: an empty peer is refused by the API server, a mapping is none."""
+    with pytest.raises(SystemExit):
+        read_settings(["--driver-peers", peers])
+
+    assert "--driver-peers" in capsys.readouterr().err

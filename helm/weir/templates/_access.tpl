@@ -34,6 +34,9 @@
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
   verbs: [get, create, patch]
+- apiGroups: [networking.k8s.io] # of each job; patched when those who may reach drivers are others
+  resources: [networkpolicies]
+  verbs: [get, create, patch]
 - apiGroups: [batch]
   resources: [jobs]
   verbs: [get, create]

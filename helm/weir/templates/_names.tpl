@@ -15,6 +15,15 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
+{{/* Who reaches the API of drivers beside their own pods: the operator, and those of the values. */}}
+{{- define "weir.driverPeers" -}}
+{{- $home := dict "kubernetes.io/metadata.name" .Release.Namespace -}}
+{{- $operator := dict
+  "namespaceSelector" (dict "matchLabels" $home)
+  "podSelector" (dict "matchLabels" (include "weir.selector" . | fromYaml)) -}}
+{{ concat (list $operator) .Values.networkPolicy.from | toJson }}
+{{- end }}
+
 {{/* The namespaces in which drivers get their account, as JSON. */}}
 {{- define "weir.jobNamespaces" -}}
 {{- $watched := .Values.watchNamespaces -}}

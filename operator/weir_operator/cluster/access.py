@@ -17,7 +17,7 @@ from kubernetes_asyncio.client import Configuration
 from kubernetes_asyncio.config import ConfigException, load_incluster_config, load_kube_config
 
 from weir.errors import JobRejected, Unavailable
-from weir_operator.cluster.answers import RETRY_AFTER_S, Answer, Request
+from weir_operator.cluster.answers import RETRY_AFTER_S, Answer, Json, Request
 
 log = logging.getLogger("weir_operator.cluster")
 
@@ -103,19 +103,23 @@ class RestApi:
 
 def _judged(request: Request, response: aiohttp.ClientResponse, text: bytes) -> Answer:
     """The answer, unless it only says that time may heal it."""
-    code = response.status
-    if code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.TOO_MANY_REQUESTS) or (
-        code >= HTTPStatus.INTERNAL_SERVER_ERROR
-    ):
+    answer = Answer(response.status, _body(text))
+    code = answer.code
+    is_failure = code >= HTTPStatus.INTERNAL_SERVER_ERROR and not answer.is_too_large
+    if is_failure or code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.TOO_MANY_REQUESTS):
         raise Unavailable(
             f"the API server answered {request.verb} {request.resource} with code {code}",
             _retry_after(response),
         )
+    return answer
+
+
+def _body(text: bytes) -> Json:
     try:
         body = json.loads(text) if text else {}
     except ValueError:
         body = {"message": text[:1_024].decode(errors="replace")}
-    return Answer(code, body if isinstance(body, dict) else {"message": str(body)})
+    return body if isinstance(body, dict) else {"message": str(body)}
 
 
 def _retry_after(response: aiohttp.ClientResponse) -> float:

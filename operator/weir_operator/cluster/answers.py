@@ -23,6 +23,9 @@ RETRY_AFTER_S = 1.0
 _LONGEST_SAID = 640
 """So that the remedy after it is never cut off."""
 
+_TOO_LARGE = ("etcdserver: request is too large", "trying to send message larger than max")
+"""What etcd, and the API server's client of it, say under codes that otherwise mean a failure."""
+
 _VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -33,6 +36,13 @@ class ApiRefused(JobRejected):
         """Give one word for programs and a sentence for people."""
         super().__init__(message)
         self.reason = reason
+
+
+class TooLarge(ApiRefused):
+    """The API server stores no object of this size, so trying again is of no use."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("ObjectTooLarge", message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +92,14 @@ class Answer:
     def is_forbidden(self) -> bool:
         return self.code == HTTPStatus.FORBIDDEN
 
+    @property
+    def is_too_large(self) -> bool:
+        """The API server or its etcd stores no object of this size, however often it is asked."""
+        if self.code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+            return True
+        said = str(self.body.get("message", ""))
+        return not self.is_good and any(words in said for words in _TOO_LARGE)
+
 
 class Api(Protocol):
     """The API server. ``call`` raises ``Unavailable`` when no verdict came within its time."""
@@ -102,6 +120,12 @@ def good(request: Request, answer: Answer) -> Json:
     if answer.is_good:
         return answer.body
     said = str(answer.body.get("message", ""))[:_LONGEST_SAID]
+    if answer.is_too_large:
+        raise TooLarge(
+            f"the API server does not {request.verb} {request.resource}, because the object is too"
+            f" large to be stored ({said}); shorten what people wrote of it: its specification,"
+            " annotations, labels and finalizers"
+        )
     if answer.is_conflict:
         raise Unavailable(f"{request.path} was changed by somebody else: {said}", RETRY_AFTER_S)
     if answer.is_forbidden:

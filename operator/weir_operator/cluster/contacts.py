@@ -17,11 +17,13 @@ from weir_operator.manifests.job_keys import TOKEN
 from weir_operator.manifests.names import keys_name
 
 AUTHORITY = "ca.crt"
+LONGEST = {AUTHORITY: 64 * 1_024, TOKEN: 1_024}
+"""Bytes of each entry. It is kept for every driver that is spoken to; a Secret may hold 1 MiB."""
 KEPT = timedelta(minutes=10)
 MISSED = timedelta(seconds=5)
 
-Driver = tuple[object, str | None]
-"""Whom a contact is with: an attempt's driver, and the Secret with its certificates."""
+Driver = tuple[str, object, str | None]
+"""Whom a contact is with: a job by its uid, its attempt, and the Secret with its certificates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,14 @@ class Lacking:
 
     secret: str
     entry: str
+    is_too_long: bool = False
+
+    @property
+    def why(self) -> str:
+        if not self.is_too_long:
+            return f"the Secret {self.secret} holds no {self.entry}"
+        most = LONGEST[self.entry]
+        return f"the Secret {self.secret} holds a {self.entry} of more than {most} bytes"
 
     @property
     def is_authority(self) -> bool:
@@ -56,51 +66,54 @@ class _Known:
 
 @dataclass(slots=True)
 class Contacts:
-    """The contacts of all jobs, by the uid of their resource."""
+    """The contacts of all jobs."""
 
     api: Api
-    _known: dict[str, _Known] = field(default_factory=dict)
+    _known: dict[Key, _Known] = field(default_factory=dict)
 
     async def of(self, job: Opened, tls_secret: str | None, now: datetime) -> Contact | Lacking:
         """How to speak to a job's driver, or what is lacking for that."""
-        driver = (_attempt(job), tls_secret)
-        known = self._known.get(job.uid)
+        driver = (job.uid, _attempt(job), tls_secret)
+        known = self._known.get(job.key)
         if known is not None and known.driver == driver and now < known.until:
             return known.contact
         found = await self._read(job, tls_secret)
         until = now + (KEPT if isinstance(found, Contact) else MISSED)
-        self._known[job.uid] = _Known(driver, until, found)
+        self._known[job.key] = _Known(driver, until, found)
         return found
 
-    def doubt(self, uid: str, now: datetime) -> None:
+    def doubt(self, job: Key, now: datetime) -> None:
         """Nobody could speak with the driver so; whoever mends its Secret is soon noticed."""
-        known = self._known.get(uid)
+        known = self._known.get(job)
         if known is not None:
-            self._known[uid] = replace(known, until=min(known.until, now + MISSED))
+            self._known[job] = replace(known, until=min(known.until, now + MISSED))
 
-    def forget(self, uid: str) -> None:
-        self._known.pop(uid, None)
+    def forget(self, job: Key) -> None:
+        self._known.pop(job, None)
 
     async def _read(self, job: Opened, tls_secret: str | None) -> Contact | Lacking:
-        namespace, keys = job.key.namespace, keys_name(job.key.name)
-        token = await self._entry(Key(namespace, keys), TOKEN)
-        if token is None:
-            return Lacking(keys, TOKEN)
+        namespace = job.key.namespace
+        token = await self._entry(Key(namespace, keys_name(job.key.name)), TOKEN)
+        if isinstance(token, Lacking):
+            return token
         if tls_secret is None:
             return Contact(token)
         authority = await self._entry(Key(namespace, tls_secret), AUTHORITY)
-        return Lacking(tls_secret, AUTHORITY) if authority is None else Contact(token, authority)
+        return authority if isinstance(authority, Lacking) else Contact(token, authority)
 
-    async def _entry(self, secret: Key, name: str) -> str | None:
+    async def _entry(self, secret: Key, name: str) -> str | Lacking:
         request = read(SECRETS, secret)
         answer = await self.api.call(request)
         if answer.is_missing:
-            return None
+            return Lacking(secret.name, name)
         given = (good(request, answer).get("data") or {}).get(name)
         try:
-            return None if given is None else base64.b64decode(given, validate=True).decode()
+            entry = None if given is None else base64.b64decode(given, validate=True)
+            if entry is not None and len(entry) > LONGEST[name]:
+                return Lacking(secret.name, name, is_too_long=True)
+            return Lacking(secret.name, name) if entry is None else entry.decode()
         except (binascii.Error, UnicodeDecodeError):
-            return None
+            return Lacking(secret.name, name)
 
 
 def _attempt(job: Opened) -> object:

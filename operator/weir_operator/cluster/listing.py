@@ -16,6 +16,8 @@ from weir_operator.cluster.watched import Watched
 from weir_operator.manifests.names import JOB_LABEL
 
 PAGE = 100
+PAGE_OF_RESOURCES = 20
+"""Of jobs and snapshots: people write those, and one may have up to 1.5 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ async def everything(
 ) -> AsyncIterator[Json]:
     """All objects of a kind that are ours, in these namespaces; none stands for the cluster."""
     for namespace in namespaces:
-        query = {"limit": str(PAGE)}
+        query = {"limit": str(PAGE_OF_RESOURCES if place in (JOBS, SNAPSHOTS) else PAGE)}
         if place is PODS:
             query["labelSelector"] = JOB_LABEL
         more = True

@@ -12,16 +12,19 @@ from datetime import datetime, timedelta
 from enum import IntEnum
 
 from weir_operator.cluster.answers import METADATA_ONLY, Api, Json, Request, good, read
+from weir_operator.cluster.kept import opened
 from weir_operator.cluster.objects import Opened
 from weir_operator.cluster.places import (
     BATCH_JOBS,
     BUDGETS,
     CLAIMS,
     CONFIG_MAPS,
+    NETWORK_POLICIES,
     NODES,
     PODS,
     SECRETS,
     SERVICES,
+    SNAPSHOTS,
     VOLUMES,
     Key,
     Place,
@@ -36,6 +39,7 @@ from weir_operator.cluster.sights import (
 )
 from weir_operator.cluster.watched import Watched
 from weir_operator.manifests import names
+from weir_operator.manifests.network_policy import Peers, network_policy_spec
 from weir_operator.plan.local_recovery import (
     Binding,
     BoundTo,
@@ -92,6 +96,8 @@ class Eyes:
     api: Api
     watched: Watched
     lost_after: timedelta
+    driver_peers: Peers | None = None
+    """Who else reaches the API of drivers; if nobody was named, no job gets a NetworkPolicy."""
     may_see_nodes: bool = True
     """Until the API server says otherwise."""
     _parts: dict[Key, frozenset[Part]] = field(default_factory=dict)
@@ -125,9 +131,9 @@ class Eyes:
                 if pod.trouble is not None and _is_executor_of(job, pod)
             ),
             parts=self._parts.get(job.key, frozenset(Part)),
-            snapshots=tuple(self._snapshots(job.key)),
-            savepoint_annotation=job.annotation(SAVEPOINT_ANNOTATION),
-            checkpoint_annotation=job.annotation(CHECKPOINT_ANNOTATION),
+            snapshots=await self._snapshots(job.key),
+            savepoint_annotation=job.annotations.get(SAVEPOINT_ANNOTATION),
+            checkpoint_annotation=job.annotations.get(CHECKPOINT_ANNOTATION),
             deleted_at=job.deleted_at,
             local_volume=await self._local_volume(job.key.namespace, wanted.spec),
         )
@@ -169,13 +175,22 @@ class Eyes:
             Part.CONFIG: (CONFIG_MAPS, names.config_name(job.name, attempt)),
             Part.BUDGET: (BUDGETS, names.budget_name(job.name)),
         }
-        return frozenset(
-            [
-                part
-                for part, (place, name) in places.items()
-                if await self._found(place, Key(job.namespace, name)) is not None
-            ]
-        )
+        found = [
+            part
+            for part, (place, name) in places.items()
+            if await self._found(place, Key(job.namespace, name)) is not None
+        ]
+        policy = [Part.NETWORK_POLICY] if await self._has_network_policy(job) else []
+        return frozenset(found + policy)
+
+    async def _has_network_policy(self, job: Key) -> bool:
+        """Whether it has the one that it is to have; one of other peers counts as none."""
+        if self.driver_peers is None:
+            return True
+        key = Key(job.namespace, names.network_policy_name(job.name))
+        found = await self._found(NETWORK_POLICIES, key)
+        wanted = network_policy_spec(job.name, self.driver_peers)
+        return found is not None and found.get("spec") == wanted
 
     async def _found(self, place: Place, key: Key) -> Json | None:
         request = read(place, key)
@@ -228,12 +243,14 @@ class Eyes:
         answer = await self.api.call(replace(request, accept=METADATA_ONLY))
         return not answer.is_missing
 
-    def _snapshots(self, job: Key) -> Iterable[SeenSnapshot]:
-        for key in sorted(self.watched.of_job.get(job, ())):
-            resource = self.watched.snapshots.get(key)
-            seen = None if resource is None else see_snapshot(resource.opened())
-            if seen is not None:
-                yield seen
+    async def _snapshots(self, job: Key) -> tuple[SeenSnapshot, ...]:
+        kept = self.watched.snapshots
+        copies = [
+            await opened(self.api, SNAPSHOTS, kept, key)
+            for key in sorted(self.watched.of_job.get(job, ()))
+        ]
+        seen = [see_snapshot(copy) for copy in copies if copy is not None]
+        return tuple(one for one in seen if one is not None)
 
     async def _local_volume(self, namespace: str, spec: CheckpointedJobSpec | None) -> LocalVolume:
         if spec is None or not spec.state.local_recovery or spec.local_recovery_volume is None:

@@ -16,6 +16,7 @@ from weir_operator.cluster.places import (
     BUDGETS,
     CONFIG_MAPS,
     JOBS,
+    NETWORK_POLICIES,
     PODS,
     SECRETS,
     SERVICES,
@@ -32,9 +33,11 @@ from weir_operator.manifests import (
     disposal_job,
     driver_pod,
     keys,
+    network_policy,
     service,
 )
 from weir_operator.manifests.names import config_name, driver_name, labels
+from weir_operator.manifests.network_policy import Peers
 from weir_operator.plan.actions import (
     CreateDriver,
     CreateSnapshot,
@@ -61,10 +64,14 @@ class Hands:
     """Carries out what a plan decided about objects of the cluster."""
 
     api: Api
+    driver_peers: Peers | None = None
+    """Who else reaches the API of drivers; if nobody was named, no job gets a NetworkPolicy."""
 
     async def make(self, job: Opened, action: Made, status: CheckpointedJobStatus) -> Json:
         """Make an object of a job, or adopt it; the status says what it is made of."""
         match action:
+            case Ensure(part=Part.NETWORK_POLICY):
+                return await self._make_network_policy(job)
             case Ensure():
                 place, manifest = _part(job, action, status)
             case CreateDriver():
@@ -110,6 +117,12 @@ class Hands:
         good(request, answer)
         return False
 
+    async def _make_network_policy(self, job: Opened) -> Json:
+        if self.driver_peers is None:
+            return {}
+        manifest = network_policy(owner_of(job), self.driver_peers)
+        return await self._make(NETWORK_POLICIES, job, manifest)
+
     async def _make(self, place: Place, owner: Opened, manifest: Json) -> Json:
         request = create(place, owner.key.namespace, manifest)
         answer = await self.api.call(request)
@@ -127,8 +140,8 @@ class Hands:
         )
 
     async def _brought_up(self, place: Place, key: Key, there: Json, manifest: Json) -> Json:
-        """What outlives an attempt and depends on its size follows it: the executors' budget."""
-        if place is not BUDGETS:
+        """What outlives an attempt follows the job's size and the operator's settings."""
+        if place not in (BUDGETS, NETWORK_POLICIES):
             return there
         wanted = manifest["spec"]
         if all(there["spec"].get(name) == value for name, value in wanted.items()):
@@ -161,6 +174,8 @@ def _part(job: Opened, action: Ensure, status: CheckpointedJobStatus) -> tuple[P
             return CONFIG_MAPS, config(owner, _order(job, action, status))
         case Part.BUDGET:
             return BUDGETS, budget(owner, read_version(action.version))
+        case Part.NETWORK_POLICY:
+            raise AssertionError("it is made of the operator's settings, not of the specification")
         case _:
             assert_never(action.part)
 

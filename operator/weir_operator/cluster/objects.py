@@ -5,12 +5,15 @@ fill the operator's memory. Versions are compared as numbers only to prefer the 
 if that were ever wrong, the next write would fail at its lock and the object be read again.
 """
 
+import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from weir_operator.cluster.answers import Json
 from weir_operator.cluster.places import Key
+from weir_operator.resource.judging import LARGEST_SPEC_BYTES, size_of
+from weir_operator.resource.names import CHECKPOINT_ANNOTATION, SAVEPOINT_ANNOTATION
 
 FINALIZER = "state.weir.dev/finalizer"
 """It keeps a resource until what belongs to it is gone. Kopf must call its own differently, because
@@ -21,21 +24,34 @@ it removes what bears its name from objects for which it has nothing to do."""
 class Resource:
     """A CheckpointedJob or a CheckpointedJobSnapshot."""
 
-    text: str
+    uid: str
+    version: str
+    wishes: str
+    """A digest of what people can change; when only the rest changed, it was our own doing."""
+    text: str | None
+    """The rest; none if it was dropped to make room for others."""
 
     @classmethod
-    def of(cls, body: Json) -> "Resource":
-        """Whatever is not needed is forgotten at once."""
-        metadata = body["metadata"]
+    def of(cls, resource: "Opened") -> "Resource":
+        """Whatever is not needed is forgotten at once, and so is a specification too large."""
+        metadata, size = resource.body["metadata"], resource.spec_bytes
         kept = {
-            "metadata": {name: metadata[name] for name in _METADATA if name in metadata},
-            "spec": body.get("spec") or {},
-            "status": body.get("status") or {},
+            "metadata": {
+                **{name: metadata[name] for name in _METADATA if name in metadata},
+                "annotations": resource.annotations,
+            },
+            "spec": {} if size > LARGEST_SPEC_BYTES else resource.spec,
+            _SPEC_BYTES: size,
+            "status": resource.status,
         }
-        return cls(json.dumps(kept, separators=(",", ":")))
+        text = json.dumps(kept, separators=(",", ":"))
+        return cls(resource.uid, resource.version, resource.wishes, text)
 
-    def opened(self) -> "Opened":
-        return Opened(json.loads(self.text))
+    def opened(self) -> "Opened | None":
+        return None if self.text is None else Opened(json.loads(self.text))
+
+    def without_text(self) -> "Resource":
+        return replace(self, text=None)
 
 
 _METADATA = (
@@ -47,9 +63,11 @@ _METADATA = (
     "creationTimestamp",
     "deletionTimestamp",
     "finalizers",
-    "annotations",
 )
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_ANNOTATIONS = (SAVEPOINT_ANNOTATION, CHECKPOINT_ANNOTATION)
+"""All that the operator reads; others may be as large as a specification."""
+_LONGEST_ANNOTATION = 128
+_SPEC_BYTES = "specBytes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,23 +120,37 @@ class Opened:
     def finalizers(self) -> tuple[str, ...]:
         return tuple(self.body["metadata"].get("finalizers") or ())
 
-    def annotation(self, name: str) -> str | None:
-        found = (self.body["metadata"].get("annotations") or {}).get(name)
-        return None if found is None else str(found)
+    @property
+    def spec_bytes(self) -> int:
+        """How large the specification is, even where it was too large to be kept."""
+        known = self.body.get(_SPEC_BYTES)
+        return size_of(self.spec) if known is None else int(known)
 
     @property
-    def wishes(self) -> object:
-        """What people can change; when only the rest changed, it was our own doing."""
+    def annotations(self) -> dict[str, str]:
+        """Those that ask for something; a long value stands for itself by its digest."""
+        given = self.body["metadata"].get("annotations") or {}
+        return {name: _shortened(str(given[name])) for name in _ANNOTATIONS if name in given}
+
+    @property
+    def wishes(self) -> str:
         metadata = self.body["metadata"]
-        annotations = dict(metadata.get("annotations") or {})
-        annotations.pop(_LAST_APPLIED, None)
-        return (
+        wishes = (
             metadata["uid"],
             self.generation,
             metadata.get("deletionTimestamp"),
             self.is_held,
-            annotations,
+            self.annotations,
         )
+        return _digest(json.dumps(wishes))
+
+
+def _shortened(value: str) -> str:
+    return value if len(value) <= _LONGEST_ANNOTATION else _digest(value)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def is_newer(version: str, than: str) -> bool:

@@ -25,6 +25,11 @@ from weir_operator.resource.pods import DRIVER_CONTAINER, EXECUTOR_CONTAINER
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 _TROUBLES = ("OOMKilled", "Evicted", "ImagePullBackOff", "ErrImagePull", "InvalidImageName")
 _LONGEST_MESSAGE = 1_024
+_LONGEST_LAST_WORDS = 16 * 1_024
+"""A kubelet passes on 4 KiB of a termination message."""
+MOST_NEEDS = 64
+"""Each is asked for while a driver waits to start."""
+MOST_FINALIZERS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +100,7 @@ def see_pod(body: Json) -> SeenPod | None:
         leaving=_leaving(metadata),
         last_words=_last_words(status) if role == Role.DRIVER else "",
         trouble=_trouble(status, stage),
-        needs=frozenset(_needs(spec)) if role == Role.DRIVER else frozenset(),
+        needs=frozenset(sorted(set(_needs(spec)))[:MOST_NEEDS] if role == Role.DRIVER else ()),
     )
 
 
@@ -109,7 +114,7 @@ def _leaving(metadata: Json) -> Leaving | None:
         return None
     return Leaving(
         by=datetime.fromisoformat(metadata["deletionTimestamp"]),
-        held_by=tuple(map(str, metadata.get("finalizers") or ())),
+        held_by=tuple(map(str, metadata.get("finalizers") or ()))[:MOST_FINALIZERS],
         is_forced=metadata.get("deletionGracePeriodSeconds") == 0,
     )
 
@@ -161,7 +166,8 @@ def _required(kind: str, source: Json | None, field: str = "name") -> Iterator[t
 
 def _last_words(status: Json) -> str:
     ended = (_main(status, DRIVER_CONTAINER).get("state") or {}).get("terminated") or {}
-    return str(ended.get("message") or "")
+    said = str(ended.get("message") or "")
+    return said if len(said) <= _LONGEST_LAST_WORDS else ""
 
 
 def _trouble(status: Json, stage: Waiting | Up | Terminated) -> Trouble | None:

@@ -9,17 +9,23 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from weir_operator.cluster.objects import Opened, Resource, is_newer
+from weir_operator.cluster.kept import Kept
+from weir_operator.cluster.objects import Opened, is_newer
 from weir_operator.cluster.places import Key
 from weir_operator.cluster.sights import SeenNode, SeenPod
+
+MOST_BYTES_OF_JOBS = 64 * 1_024 * 1_024
+MOST_BYTES_OF_SNAPSHOTS = 32 * 1_024 * 1_024
+"""Room for ten thousand usual ones of each; beyond it they are read again when they are looked at,
+so that no tenant can fill the operator's memory."""
 
 
 @dataclass(slots=True)
 class Watched:
     """Copies of what belongs to us, each under its key."""
 
-    jobs: dict[Key, Resource] = field(default_factory=dict)
-    snapshots: dict[Key, Resource] = field(default_factory=dict)
+    jobs: Kept = field(default_factory=lambda: Kept(MOST_BYTES_OF_JOBS))
+    snapshots: Kept = field(default_factory=lambda: Kept(MOST_BYTES_OF_SNAPSHOTS))
     of_job: dict[Key, set[Key]] = field(default_factory=lambda: defaultdict(set))
     """The snapshots of each job."""
     pods: dict[Key, dict[str, SeenPod]] = field(default_factory=lambda: defaultdict(dict))
@@ -28,18 +34,18 @@ class Watched:
 
     def put_job(self, body: Opened) -> bool:
         """Keep a job; true if something changed that people can change."""
-        return _put(self.jobs, body)
+        return self.jobs.put(body)
 
     def drop_job(self, key: Key) -> None:
-        self.jobs.pop(key, None)
+        self.jobs.drop(key)
 
     def put_snapshot(self, body: Opened) -> bool:
         """Keep a snapshot; true if something changed that people can change."""
         self.of_job[job_of(body)].add(body.key)
-        return _put(self.snapshots, body)
+        return self.snapshots.put(body)
 
     def drop_snapshot(self, key: Key) -> None:
-        self.snapshots.pop(key, None)
+        self.snapshots.drop(key)
         for job in [job for job, keys in self.of_job.items() if key in keys]:
             self.of_job[job].discard(key)
             if not self.of_job[job]:
@@ -74,12 +80,3 @@ class Watched:
 def job_of(snapshot: Opened) -> Key:
     """The job that a snapshot is of."""
     return Key(snapshot.key.namespace, str(snapshot.spec.get("jobName", "")))
-
-
-def _put(kept: dict[Key, Resource], body: Opened) -> bool:
-    before = kept.get(body.key)
-    known = None if before is None else before.opened()
-    if known is not None and known.uid == body.uid and not is_newer(body.version, known.version):
-        return False
-    kept[body.key] = Resource.of(body.body)
-    return known is None or known.wishes != body.wishes

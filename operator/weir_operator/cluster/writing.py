@@ -2,12 +2,13 @@
 
 The lock is the version that was read. Somebody whose copy is old, or who is no longer the leader,
 fails at the write and so does nothing else: the status stands before every effect (K3). A lost race
-is an outcome, not an error.
+is an outcome, not an error. A resource that has become too large to be written at all is one whose
+owner must act; it says so as ``Unwritable``.
 """
 
 from dataclasses import dataclass
 
-from weir_operator.cluster.answers import Api, Json, Request, good
+from weir_operator.cluster.answers import Api, ApiRefused, Json, Request, TooLarge, good
 from weir_operator.cluster.objects import FINALIZER, Opened
 from weir_operator.cluster.places import JOBS, SNAPSHOTS, Place
 from weir_operator.resource.names import GROUP, JOB, SNAPSHOT, VERSION, Kind
@@ -28,6 +29,10 @@ class Vanished:
     """The object is gone."""
 
 
+class Unwritable(ApiRefused):
+    """The API server does not store the resource any more until somebody makes it smaller."""
+
+
 Written = Opened | Conflict | Vanished
 
 
@@ -37,12 +42,15 @@ async def write_status(
     read: Opened,
     status: CheckpointedJobStatus | CheckpointedJobSnapshotStatus,
 ) -> Written:
-    """Put the whole status, so that nothing of the old one stays."""
+    """Put the whole status, so that nothing of the old one stays.
+
+    The API server takes nothing else from a write to ``/status``, so the specification, which may
+    not even have been kept, is not sent back.
+    """
     body = {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": KINDS[place].kind,
         "metadata": _locked(read),
-        "spec": read.spec,
         "status": status.model_dump(mode="json", exclude_none=True),
     }
     return await _write(api, Request("PUT", place, f"{place.of(read.key)}/status", body=body))
@@ -78,4 +86,7 @@ async def _write(api: Api, request: Request) -> Written:
         return Conflict()
     if answer.is_missing:
         return Vanished()
-    return Opened(good(request, answer))
+    try:
+        return Opened(good(request, answer))
+    except TooLarge as problem:
+        raise Unwritable(problem.reason, str(problem)) from problem

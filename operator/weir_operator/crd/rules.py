@@ -18,6 +18,7 @@ from weir.api.quantity import Quantity
 from weir.api.restart import RestartConfig, RestartType
 from weir_operator.crd.structural import Schema
 from weir_operator.resource.job import CheckpointedJobSpec
+from weir_operator.resource.judging import LARGEST_SPEC_BYTES
 from weir_operator.resource.names import JOB_NAME, LONGEST_JOB_NAME
 from weir_operator.resource.pods import OWN_VARIABLES
 from weir_operator.resource.spark_conf import SECRET_ENDINGS, owned_keys, owned_prefixes
@@ -76,6 +77,7 @@ def job_rules() -> Iterator[Rule]:
         f" {LONGEST_JOB_NAME} lower-case letters, digits and '-', a letter first",
     )
     yield from _across_the_spec()
+    yield from _about_size()
     yield from _about_savepoints()
     yield from _about_changes()
     yield from _about_checkpointing()
@@ -153,6 +155,22 @@ def _across_the_spec() -> Iterator[Rule]:
         "!(has(self.tlsSecret) && has(self.tlsDir))",
         "the certificates come from tlsSecret; remove tlsDir or tlsSecret",
         ".tlsDir",
+    )
+
+
+def _about_size() -> Iterator[Rule]:
+    """CEL sees no field of a pod template, nor a volume's source; the operator counts those too."""
+    conf = "self.sparkConf.map(key, key.size() + self.sparkConf[key].size()).sum()"
+    arguments = "self.job.arguments.map(argument, argument.size()).sum()"
+    variables = " + ".join(
+        f"self.{role}.env.map(variable, has(variable.value) ? variable.value.size() : 0).sum()"
+        for role in ("driver", "executor")
+    )
+    yield Rule(
+        "spec",
+        f"{conf} + {arguments} + {variables} <= {LARGEST_SPEC_BYTES}",
+        f"a specification has at most {LARGEST_SPEC_BYTES} bytes; move what is large into the"
+        " image, a ConfigMap or a Secret",
     )
 
 

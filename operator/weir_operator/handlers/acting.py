@@ -12,10 +12,11 @@ from typing import Protocol
 from weir_operator.cluster.answers import Api, Json, good, read
 from weir_operator.cluster.contacts import Contacts, Lacking
 from weir_operator.cluster.events import tell
+from weir_operator.cluster.kept import opened
 from weir_operator.cluster.looking import Depth, Eyes, Wanted
 from weir_operator.cluster.making import Deleted, Hands
 from weir_operator.cluster.objects import Opened
-from weir_operator.cluster.places import JOBS, Key, Place
+from weir_operator.cluster.places import JOBS, SNAPSHOTS, Key, Place
 from weir_operator.cluster.sights import SeenPod, see_pod
 from weir_operator.cluster.watched import Watched
 from weir_operator.cluster.writing import (
@@ -67,9 +68,11 @@ class Actor:
     driver_port: int
     now: Callable[[], datetime]
 
-    def job(self, key: Key) -> Opened | None:
-        kept = self.watched.jobs.get(key)
-        return None if kept is None else kept.opened()
+    async def job(self, key: Key) -> Opened | None:
+        return await opened(self.api, JOBS, self.watched.jobs, key)
+
+    async def snapshot(self, key: Key) -> Opened | None:
+        return await opened(self.api, SNAPSHOTS, self.watched.snapshots, key)
 
     async def note(self, place: Place, key: Key, written: Written) -> None:
         """Keep what a write has shown of a job or snapshot, or what became of it meanwhile."""
@@ -98,7 +101,7 @@ class Actor:
         if isinstance(line, Line):
             said = await self.listening.heard(job.key, pod.uid, line)
             if isinstance(said, Silence) and said.is_mistrust:
-                self.contacts.doubt(job.uid, self.now())
+                self.contacts.doubt(job.key, self.now())
             return said
         self.listening.forget(job.key)
         if isinstance(pod.stage, Terminated):
@@ -106,8 +109,10 @@ class Actor:
         return line
 
     def forget(self, job: Key) -> None:
-        """The job is gone."""
+        """The job is gone, whoever let it go."""
         self.listening.forget(job)
+        self.contacts.forget(job)
+        self.eyes.made(job)
 
     async def order(self, job: Opened, status: CheckpointedJobStatus, order: Order) -> None:
         """Give an order to a driver; one that does not arrive is given again by the next look."""
@@ -127,9 +132,6 @@ class Actor:
         return await hold(self.api, place, read)
 
     async def let_go(self, place: Place, read: Opened) -> Written:
-        if place is JOBS:
-            self.contacts.forget(read.uid)
-            self.eyes.made(read.key)
         return await let_go(self.api, place, read)
 
     async def tell(self, place: Place, about: Opened, reason: str, message: str) -> None:
@@ -189,8 +191,7 @@ class Actor:
         tls_secret = None if deployed is None else deployed.tls_secret
         contact = await self.contacts.of(job, tls_secret, self.now())
         if isinstance(contact, Lacking):
-            why = f"the Secret {contact.secret} holds no {contact.entry}"
-            return Silence(why, is_mistrust=contact.is_authority)
+            return Silence(contact.why, is_mistrust=contact.is_authority)
         return Line(pod.ip, self.driver_port, attempt, contact.token, contact.authority)
 
     async def _reread(self, place: Place, key: Key) -> Opened | Vanished:

@@ -7,6 +7,7 @@ the API server refuses is kept until it is accepted, so that the next plan can t
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -14,15 +15,17 @@ from weir_operator.cluster.answers import ApiRefused
 from weir_operator.cluster.looking import Depth, Wanted
 from weir_operator.cluster.objects import Opened
 from weir_operator.cluster.places import JOBS, Key
+from weir_operator.cluster.writing import Unwritable
 from weir_operator.handlers.acting import Actor
 from weir_operator.handlers.desk import Again, Looked, Over
 from weir_operator.handlers.metrics import Metrics
 from weir_operator.plan import Observed, Plan, plan
 from weir_operator.plan.actions import ReadLive, RemoveFinalizer
+from weir_operator.plan.conditions import with_failure
 from weir_operator.plan.observing import DriverReport, Silence, Up
 from weir_operator.plan.versions import deployed_spec, goal_of
 from weir_operator.resource.job import CheckpointedJobSpec
-from weir_operator.resource.judging import Refused, judge_job, judge_status
+from weir_operator.resource.judging import Refused, judge_job, judge_size, judge_status
 from weir_operator.resource.progress import Failure
 from weir_operator.resource.status import CheckpointedJobStatus
 
@@ -45,19 +48,20 @@ class JobLooks:
     _asked_at: dict[Key, tuple[datetime, datetime]] = field(default_factory=dict)
     """When each job was read last from the API server itself, and when thoroughly."""
     _refused: dict[Key, Failure] = field(default_factory=dict)
+    _unwritable: dict[Key, str] = field(default_factory=dict)
+    """Versions of jobs that the API server does not store with anything more in their status."""
 
     async def look(self, key: Key) -> Looked:
         """Bring a job one step nearer to what it shall be, or as many as need no waiting."""
         depth = self._due(key)
         for _ in range(MOST_ROUNDS):
-            job = self.actor.job(key)
+            job = await self.actor.job(key)
             if job is None or (job.deleted_at is not None and not job.is_held):
                 return self._forgotten(key)
-            if not job.is_held:
-                await self.actor.note(JOBS, key, await self.actor.hold(JOBS, job))
-                continue
+            if self._unwritable.get(key) == job.version:
+                return Again()
             try:
-                outcome = await self._round(job, depth)
+                outcome = await self._round(job, depth) if job.is_held else await self._held(job)
             except ApiRefused as refused:
                 await self.actor.tell(JOBS, job, refused.reason, str(refused))
                 raise
@@ -67,12 +71,22 @@ class JobLooks:
                 return outcome
         return Again(self.now())
 
+    async def _held(self, job: Opened) -> Looked | Depth:
+        try:
+            held = await self.actor.hold(JOBS, job)
+        except Unwritable as problem:
+            return await self._not_stored(job, None, problem)
+        await self.actor.note(JOBS, job.key, held)
+        return Depth.WATCHED
+
     async def _round(self, job: Opened, depth: Depth) -> Looked | Depth:
         """Decide and act once; a depth asks for another round that sees that much."""
         status = judge_status(job.status)
         if isinstance(status, Refused):
             return await self._left_alone(job, status)
-        spec = judge_job(job.key.name, job.spec, deployed_spec(status))
+        spec = judge_size(job.spec_bytes) or judge_job(
+            job.key.name, job.spec, deployed_spec(status)
+        )
         seen = await self._seen(job, status, spec, depth)
         planned = plan(spec, status, seen)
         self.metrics.saw_job(job.key, status, planned.status, seen.now)
@@ -80,7 +94,12 @@ class JobLooks:
         if not acts and planned.actions and depth is Depth.WATCHED:
             return Depth.LIVE
         if acts or planned.status != status:
-            written = await self.actor.write_status(JOBS, job, planned.status)
+            try:
+                written = await self.actor.write_status(JOBS, job, planned.status)
+            except Unwritable as problem:
+                failure = Failure(at=seen.now, reason=problem.reason, message=str(problem))
+                told = with_failure(status, failure, seen)
+                return await self._not_stored(job, told, problem)
             if not isinstance(written, Opened):
                 await self.actor.note(JOBS, job.key, written)
                 return Depth.WATCHED
@@ -88,6 +107,23 @@ class JobLooks:
             job = written
         _log(job.key, planned, acts)
         return await self._acted(job, planned, acts)
+
+    async def _not_stored(
+        self, job: Opened, told: CheckpointedJobStatus | None, problem: Unwritable
+    ) -> Looked:
+        """Say it where that is possible; nothing more is tried until somebody changes the job."""
+        self.metrics.failed(problem.reason)
+        log.warning("A job is too large.", extra={"job": str(job.key), "why": str(problem)})
+        await self.actor.tell(JOBS, job, problem.reason, str(problem))
+        self._unwritable[job.key] = job.version
+        if told is None:
+            return Again()
+        with suppress(Unwritable):
+            written = await self.actor.write_status(JOBS, job, told)
+            await self.actor.note(JOBS, job.key, written)
+            if isinstance(written, Opened):
+                self._unwritable[job.key] = written.version
+        return Again()
 
     async def _acted(self, job: Opened, planned: Plan, acts: tuple[object, ...]) -> Looked | Depth:
         try:
@@ -173,6 +209,7 @@ class JobLooks:
         self.actor.forget(key)
         self._asked_at.pop(key, None)
         self._refused.pop(key, None)
+        self._unwritable.pop(key, None)
         self.metrics.forget_job(key)
         return Over()
 

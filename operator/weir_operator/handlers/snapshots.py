@@ -15,6 +15,7 @@ from weir_operator.cluster.looking import see_snapshot
 from weir_operator.cluster.objects import Opened
 from weir_operator.cluster.places import SNAPSHOTS, Key
 from weir_operator.cluster.watched import job_of
+from weir_operator.cluster.writing import Unwritable
 from weir_operator.handlers.acting import Actor
 from weir_operator.handlers.desk import Again, Looked, Over
 from weir_operator.plan import SnapshotPlan, plan_snapshot
@@ -43,28 +44,41 @@ class SnapshotLooks:
     now: Callable[[], datetime]
     _refused: dict[Key, str] = field(default_factory=dict)
     """Why the API server starts no Job that deletes the files of one."""
+    _unwritable: dict[Key, str] = field(default_factory=dict)
+    """Versions of snapshots that the API server does not store with anything more in them."""
 
     async def look(self, key: Key) -> Looked:
         """Bring a snapshot one step nearer to its end, or as many as need no waiting."""
         for _ in range(MOST_ROUNDS):
-            kept = self.actor.watched.snapshots.get(key)
-            snapshot = None if kept is None else kept.opened()
+            snapshot = await self.actor.snapshot(key)
             if snapshot is None or (snapshot.deleted_at is not None and not snapshot.is_held):
                 self._refused.pop(key, None)
+                self._unwritable.pop(key, None)
                 return Over()
-            if not snapshot.is_held:
-                await self.actor.note(SNAPSHOTS, key, await self.actor.hold(SNAPSHOTS, snapshot))
-                continue
-            looked = await self._round(snapshot)
+            if self._unwritable.get(key) == snapshot.version:
+                return Again()
+            try:
+                looked = await self._step(snapshot)
+            except Unwritable as problem:
+                await self.actor.tell(SNAPSHOTS, snapshot, problem.reason, str(problem))
+                self._unwritable[key] = snapshot.version
+                return Again()
             if looked is not None:
                 return looked
         return Again(self.now())
+
+    async def _step(self, snapshot: Opened) -> Looked | None:
+        if snapshot.is_held:
+            return await self._round(snapshot)
+        held = await self.actor.hold(SNAPSHOTS, snapshot)
+        await self.actor.note(SNAPSHOTS, snapshot.key, held)
+        return None
 
     async def _round(self, snapshot: Opened) -> Looked | None:
         """Decide and act once; none if it must be decided anew."""
         before = CheckpointedJobSnapshotStatus.model_validate(snapshot.status)
         seen = see_snapshot(snapshot, await self._disposal(snapshot))
-        job = self.actor.job(job_of(snapshot))
+        job = await self.actor.job(job_of(snapshot))
         planned = self._unreadable(snapshot, before)
         if seen is not None:
             seen = replace(seen, refusal=self._refused.get(snapshot.key))

@@ -13,6 +13,7 @@ from typing import Any
 import kopf
 from kubernetes_asyncio.client import Configuration
 
+from weir_operator.cluster.listing import PAGE_OF_RESOURCES
 from weir_operator.cluster.objects import Opened
 from weir_operator.cluster.places import Key
 from weir_operator.cluster.sights import see_node, see_pod
@@ -51,10 +52,16 @@ class Watches:
                 self.snapshots.ring(key)
         if used is not None:
             self._used[body.key] = used
+        if len(self._used) > len(self.watched.jobs):
+            self._forget_jobs_that_no_watch_saw_go()
+
+    def _forget_jobs_that_no_watch_saw_go(self) -> None:
+        for key in self._used.keys() - self.watched.jobs.keys():
+            del self._used[key]
 
     def _gone(self, body: Opened) -> None:
         known = self.watched.jobs.get(body.key)
-        if known is not None and known.opened().uid == body.uid:
+        if known is not None and known.uid == body.uid:
             self.watched.drop_job(body.key)
         self.jobs.ring(body.key)
 
@@ -124,6 +131,7 @@ def settings_of() -> kopf.OperatorSettings:
     settings.networking.request_timeout = 30.0
     settings.networking.connect_timeout = 10.0
     settings.queueing.idle_timeout = 0.5  # so long Kopf keeps an object after its last event
+    settings.watching.chunk_size = PAGE_OF_RESOURCES
     settings.watching.label_selectors["v1", "pods"] = JOB_LABEL
     settings.watching.field_selectors["v1", "configmaps"] = f"metadata.name={CANARY}"
     settings.process.ultimate_exiting_timeout = 30.0

@@ -11,6 +11,7 @@ from weir_operator.manifests.driver import driver_pod
 from weir_operator.manifests.driver_service import service
 from weir_operator.manifests.executor_budget import budget
 from weir_operator.manifests.job_keys import keys
+from weir_operator.manifests.network_policy import network_policy
 from weir_operator.manifests.order import DriverOrder
 from weir_operator.manifests.ownership import Manifest, Owner
 
@@ -23,5 +24,6 @@ __all__ = [
     "disposal_job",
     "driver_pod",
     "keys",
+    "network_policy",
     "service",
 ]

@@ -1,9 +1,9 @@
 """The names and labels of everything that the operator makes.
 
 Names are made of the job's name and the attempt's number alone, so that whoever makes an object
-again meets the one that is there. What outlives an attempt has no number: the Service, the keys
-and the budget of the executors. Labels are how others find the pods: a Service, a NetworkPolicy, a
-person with ``kubectl``. That a pod is ours its owner says, never its labels.
+again meets the one that is there. What outlives an attempt has no number: the Service, the keys,
+the NetworkPolicy and the budget of the executors. Labels are how others find the pods: a Service, a
+NetworkPolicy, a person with ``kubectl``. That a pod is ours its owner says, never its labels.
 """
 
 import hashlib
@@ -53,6 +53,10 @@ def config_name(job: str, attempt: int) -> str:
 
 def budget_name(job: str) -> str:
     return f"{job}-executors"
+
+
+def network_policy_name(job: str) -> str:
+    return f"{job}-network"
 
 
 def disposal_name(snapshot: str) -> str:

@@ -45,6 +45,18 @@ def with_words(plan: Plan, seen: Observed, refused: Refused | None) -> Plan:
     )
 
 
+def with_failure(
+    status: CheckpointedJobStatus, failure: Failure, seen: Observed
+) -> CheckpointedJobStatus:
+    """The same status, degraded by a failure that kept the operator from writing another one."""
+    degraded = _condition(
+        ConditionType.DEGRADED, ConditionStatus.TRUE, failure.reason, failure.message, seen
+    )
+    others = [known for known in status.conditions if known.type is not degraded.type]
+    conditions = merged(status.conditions, (*others, degraded))
+    return status.model_copy(update={"conditions": conditions})
+
+
 def _with_next(upgrade: Upgrade | None) -> Upgrade | None:
     """What people ask first about an upgrade: what it waits for, and what comes then."""
     if upgrade is None:

@@ -166,6 +166,7 @@ class Part(StrEnum):
     SERVICE = "Service"
     CONFIG = "ConfigMap"
     BUDGET = "PodDisruptionBudget"
+    NETWORK_POLICY = "NetworkPolicy"
 
 
 class Disposal(StrEnum):

@@ -15,6 +15,7 @@ from weir_operator.plan.drafting import Plan
 from weir_operator.plan.drivers import current
 from weir_operator.plan.leaving import STUCK, in_words
 from weir_operator.plan.observing import DriverPod, Observed, PodTrouble, Up, Waiting
+from weir_operator.plan.versions import deployed_spec
 from weir_operator.resource.progress import MOST_TOLD, Failure
 
 MISTRUSTED = "DriverMistrusted"
@@ -97,11 +98,12 @@ def _missing(pod: DriverPod) -> PodTrouble | None:
 
 def _of_waiting(plan: Plan, name: str, stage: Waiting) -> PodTrouble | None:
     """What keeps the driver's container from running, in the words of Kubernetes."""
-    why, deployed = stage.why, plan.status.deployed
+    why = stage.why
     if why in _ORDINARY:
         return None
-    if why in _IMAGE_WORDS and deployed is not None:
-        return PodTrouble(name, why, f"it waits for its image {deployed.spec.get('image')}")
+    spec = deployed_spec(plan.status)
+    if why in _IMAGE_WORDS and spec is not None:
+        return PodTrouble(name, why, f"it waits for its image {spec.image}")
     said = f": {stage.said}" if stage.said else ""
     if why == UNSCHEDULABLE:
         return PodTrouble(name, why, f"it waits for a node that has room for it{said}")
@@ -110,7 +112,8 @@ def _of_waiting(plan: Plan, name: str, stage: Waiting) -> PodTrouble | None:
 
 def _trust(plan: Plan) -> str:
     """How the operator comes to believe a driver."""
-    secret = None if plan.status.deployed is None else plan.status.deployed.spec.get("tlsSecret")
+    spec = deployed_spec(plan.status)
+    secret = None if spec is None else spec.tls_secret
     which = f"the Secret {secret}" if secret else "its tlsSecret"
     return f"put the certificate of the authority that signed the driver's into ca.crt of {which}"
 

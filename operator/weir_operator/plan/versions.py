@@ -7,20 +7,23 @@ operator: fields that this one does not know are left out, and one that it canno
 never run, but can be upgraded away from.
 """
 
-import json
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import reduce
 from operator import getitem
+from typing import Any
 
 from pydantic import ValidationError
 
+from weir_operator.plan.memo import Memo
 from weir_operator.plan.steps import is_moving
+from weir_operator.resource.compression import packed, unpacked
 from weir_operator.resource.job import CheckpointedJobSpec
 from weir_operator.resource.judging import Refused
 from weir_operator.resource.progress import SpecVersion, StepState, Upgrade, UpgradeCause
 from weir_operator.resource.status import CheckpointedJobStatus
 
-_REMEMBERED = 128
+REMEMBERED_BYTES = 1_024 * 1_024
+"""Of compressed specifications. A usual one has less than 2 KB; read, one takes many times that."""
 _READ_BY_THE_OPERATOR = frozenset(
     {
         "suspend",
@@ -59,7 +62,7 @@ def goal_of(
     version = SpecVersion(
         generation=generation,
         hash=spec.hash(),
-        spec=spec.model_dump(mode="json", exclude_none=True),
+        compressed_spec=packed(spec.model_dump(mode="json", exclude_none=True)),
     )
     return Goal(version, spec)
 
@@ -79,7 +82,7 @@ def read(version: SpecVersion) -> CheckpointedJobSpec:
 
 def readable(version: SpecVersion) -> CheckpointedJobSpec | None:
     """A version that was once accepted, unless this release cannot make sense of it."""
-    return _read(json.dumps(version.spec, sort_keys=True))
+    return specifications(version.compressed_spec)
 
 
 def deployed_spec(status: CheckpointedJobStatus) -> CheckpointedJobSpec | None:
@@ -87,18 +90,23 @@ def deployed_spec(status: CheckpointedJobStatus) -> CheckpointedJobSpec | None:
     return None if status.deployed is None else readable(status.deployed)
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def _read(text: str) -> CheckpointedJobSpec | None:
-    """Remembered for a while, because one look reads the same text many times."""
-    given = json.loads(text)
-    try:
-        return CheckpointedJobSpec.model_validate(given)
-    except ValidationError as error:
-        details = error.errors(include_url=False)
-    unknown = [detail["loc"] for detail in details if detail["type"] == "extra_forbidden"]
-    for *parents, last in unknown:
-        del reduce(getitem, parents, given)[last]
-    return _read(json.dumps(given, sort_keys=True)) if unknown else None
+def _understood(compressed: str) -> CheckpointedJobSpec | None:
+    """A specification without the fields that this release does not know."""
+    given: Any = unpacked(compressed)
+    while True:
+        try:
+            return CheckpointedJobSpec.model_validate(given)
+        except ValidationError as error:
+            details = error.errors(include_url=False)
+        unknown = [detail["loc"] for detail in details if detail["type"] == "extra_forbidden"]
+        if not unknown:
+            return None
+        for *parents, last in unknown:
+            del reduce(getitem, parents, given)[last]
+
+
+specifications = Memo(_understood, REMEMBERED_BYTES)
+"""One look reads the same specification many times."""
 
 
 def cause_of(goal: Goal, status: CheckpointedJobStatus) -> UpgradeCause | None:

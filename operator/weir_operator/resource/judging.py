@@ -5,6 +5,7 @@ than a rule, and because some rules compare amounts that the API server cannot r
 an outcome, not an exception: the job that runs goes on with the specification it has.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -27,6 +28,10 @@ NAME = Text(
     remedy=f"use at most {LONGEST_JOB_NAME} lower-case letters, digits and '-', a letter first",
 )
 
+LARGEST_SPEC_BYTES = 128 * 1_024
+"""A usual specification has a few thousand bytes. The operator holds several copies of one at a
+time, and the status holds two beside the one that people write."""
+
 _CAN_BE_LEFT_OUT = frozenset(
     {"state", "conditions", "intent", "history", "localRecovery", "schedulerRunning", "selector"}
 )
@@ -46,6 +51,9 @@ def judge_job(
     name: str, given: Mapping[str, object], before: CheckpointedJobSpec | None = None
 ) -> CheckpointedJobSpec | Refused:
     """Read a job's specification; ``before`` is the one that runs, if there is one."""
+    too_large = judge_size(size_of(given))
+    if too_large is not None:
+        return too_large
     try:
         NAME.check(name)
     except Unfit as unfit:
@@ -56,6 +64,25 @@ def judge_job(
         return _explained(error, CheckpointedJobSpec)
     changes = () if before is None else tuple(refused_changes(before, spec))
     return Refused(_in_spec(changes)) if changes else spec
+
+
+def size_of(given: Mapping[str, object]) -> int:
+    """Bytes of a specification as JSON without spaces, which is how the API server stores it."""
+    return len(json.dumps(given, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+def judge_size(size: int) -> Refused | None:
+    """Refuse a specification by its size alone, before anything of it is read."""
+    if size <= LARGEST_SPEC_BYTES:
+        return None
+    problem = Problem(
+        "spec",
+        f"{size} bytes",
+        f"it is larger than {LARGEST_SPEC_BYTES} bytes (128 KiB), the most that the operator reads",
+        "move what is large (files, scripts, long lists of variables) into the image, a ConfigMap"
+        " or a Secret, and refer to it from driver, executor or job",
+    )
+    return Refused((problem,))
 
 
 def judge_snapshot(

@@ -6,16 +6,17 @@ effect, so whoever reads this after a crash knows what may have been done alread
 under the same name, which changes nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import AwareDatetime, Field, StrictBool
+from pydantic import AwareDatetime, Field, StrictBool, model_validator
 
 from weir.api.duration import Duration
 from weir.api.recovery import ClaimMode
 from weir.api.refusal import Problem
 from weir.api.storage_url import DurableUrl, StorageUrl
+from weir_operator.resource.compression import LARGEST_UNPACKED, NotPacked, packed, unpacked
 from weir_operator.resource.conditions import Reason
 from weir_operator.resource.deadlines import StartPhase
 from weir_operator.resource.pods import FreeForm
@@ -291,14 +292,42 @@ class SpecVersion(Reported):
     hash: Line
     """Hash of the specification."""
 
-    spec: FreeForm
-    """The specification, defaults written out."""
+    compressed_spec: Annotated[str, Field(max_length=LARGEST_UNPACKED)] = ""
+    """The specification, defaults written out, as JSON in gzip in base64: base64 -d | gunzip."""
+
+    uncompressed_spec: FreeForm | None = Field(default=None, alias="spec")
+    """The specification as a release before compressedSpec wrote it. It is read, never written."""
 
     deployed_at: AwareDatetime | None = None
     """When its first driver was made."""
 
     left_at: RestorePoint | None = None
     """What it had when it stopped for a newer one."""
+
+    @property
+    def spec(self) -> dict[str, object]:
+        """The specification, unpacked anew each time."""
+        return unpacked(self.compressed_spec)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _compressed(cls, given: object) -> object:
+        """Compress what an older release, or a new version, gives as it is."""
+        if not isinstance(given, Mapping) or not isinstance(given.get("spec"), Mapping):
+            return given
+        rest = {name: value for name, value in given.items() if name != "spec"}
+        return {"compressedSpec": packed(given["spec"]), **rest}
+
+    def contradictions(self) -> Iterator[Problem]:
+        """Yield a text that is no specification: whoever reads it later must not fail at it."""
+        try:
+            unpacked(self.compressed_spec)
+        except NotPacked as problem:
+            yield self.problem(
+                "compressed_spec",
+                str(problem),
+                "restore the status from a backup, or delete status.deployed and status.stable",
+            )
 
 
 class Stability(Reported):

@@ -3,7 +3,8 @@
 import asyncio
 
 from operated_job import KEY, NAMESPACE, OperatedJob
-from weir_operator.cluster.places import SECRETS, Key
+from weir_operator.cluster.contacts import Lacking
+from weir_operator.cluster.places import JOBS, SECRETS, Key
 from weir_operator.handlers.jobs import THOROUGH_EVERY
 
 TLS = Key(NAMESPACE, "our-tls")
@@ -32,7 +33,7 @@ def test_a_secret_is_read_once_for_many_looks():
 def test_another_secret_with_certificates_is_read_at_once():
     """X1: what was known of the driver in the clear is of no use for the one that encrypts."""
     job = with_certificates(OperatedJob().is_running())
-    contacts, opened = job.actor.contacts, job.actor.job(KEY)
+    contacts, opened = job.actor.contacts, asyncio.run(job.actor.job(KEY))
 
     clear = asyncio.run(contacts.of(opened, None, job.now()))
     encrypted = asyncio.run(contacts.of(opened, TLS.name, job.now()))
@@ -56,3 +57,30 @@ def test_a_driver_with_new_keys_is_asked_with_them():
     line = job.driver.lines[-1]
     assert line.attempt == 2
     assert line.token != old
+
+
+def test_a_certificate_that_is_far_too_long_is_not_kept():
+    """K9 X3: a tenant's Secret may hold 1 MiB, and the operator speaks to a thousand drivers."""
+    job = OperatedJob().is_running()
+    long = {"metadata": {"name": TLS.name}, "stringData": {"ca.crt": "x" * 65_537}}
+    job.api.put(SECRETS.of(TLS), long)
+    opened = asyncio.run(job.actor.job(KEY))
+
+    lacking = asyncio.run(job.actor.contacts.of(opened, TLS.name, job.now()))
+
+    assert lacking == Lacking(TLS.name, "ca.crt", is_too_long=True)
+    assert lacking.why == "the Secret our-tls holds a ca.crt of more than 65536 bytes"
+    assert lacking.is_authority
+
+
+def test_a_job_that_went_without_us_leaves_no_contact_behind():
+    """K9: whoever removes our finalizer from job after job must not fill the operator's memory."""
+    job = OperatedJob().is_running()
+    kept = job.api.objects.pop(JOBS.of(KEY))
+    job.look()
+    before = len(reads(job))
+    job.api.put(JOBS.of(KEY), kept)
+
+    job.look()
+
+    assert len(reads(job)) > before

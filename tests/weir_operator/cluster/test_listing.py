@@ -57,3 +57,13 @@ def test_a_pod_that_came_during_the_list_is_kept():
 
     assert job.watched.pods_of(KEY) == (pod,)
     assert kept["metadata"]["uid"] == pod.uid
+
+
+def test_large_resources_are_listed_a_few_at_a_time():
+    """K9: a page is in memory at once, and one resource may have 1.5 MiB."""
+    job = OperatedJob()
+
+    swept(job)
+
+    limits = {call.resource: call.query["limit"] for call in job.api.calls}
+    assert (limits["checkpointedjobs"], limits["checkpointedjobsnapshots"]) == ("20", "20")

@@ -24,7 +24,11 @@ CLAIMED = {"name": "disk", "persistentVolumeClaim": {"claimName": "mine"}}
 
 
 def seen(job, spec=None, depth=Depth.LIVE):
-    return asyncio.run(job.eyes.see(job.actor.job(KEY), job.now(), depth, Wanted(1, spec)))
+    return asyncio.run(_seen(job, spec, depth))
+
+
+async def _seen(job, spec, depth):
+    return await job.eyes.see(await job.actor.job(KEY), job.now(), depth, Wanted(1, spec))
 
 
 def with_local_recovery(volume, *, in_template=False):

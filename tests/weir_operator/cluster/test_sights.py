@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from weir_operator.cluster.sights import (
+    MOST_FINALIZERS,
+    MOST_NEEDS,
     OUT_OF_SERVICE,
     Trouble,
     kind_of_volume,
@@ -202,3 +204,21 @@ def test_how_far_a_disposal_is(condition, seen):
 def test_a_pod_that_was_told_to_end_says_by_when_and_what_holds_it(metadata, leaving):
     """K10."""
     assert a_pod(**metadata).leaving == leaving
+
+
+def test_what_is_kept_of_a_pod_has_a_limit():
+    """K9 X3: whoever may make pods writes as much into one as fits."""
+    variables = [
+        {"name": f"V{n}", "valueFrom": {"secretKeyRef": {"name": f"s{n}", "key": "k"}}}
+        for n in range(1_000)
+    ]
+    pod = a_pod(
+        container(terminated={"exitCode": 1, "message": "x" * 100_000}),
+        spec={"containers": [{"name": "driver", "env": variables}]},
+        deletionTimestamp="2026-01-01T00:00:00Z",
+        finalizers=[f"example.com/{n}" for n in range(1_000)],
+    )
+
+    assert len(pod.needs) == MOST_NEEDS
+    assert len(pod.leaving.held_by) == MOST_FINALIZERS
+    assert pod.last_words == ""

@@ -14,6 +14,7 @@ from weir.api import RestartType
 from weir_operator.crd.definitions import job_definition, snapshot_definition
 from weir_operator.crd.rules import job_rules, snapshot_rules
 from weir_operator.resource import CheckpointedJobSpec, Refused, judge_job, judge_snapshot
+from weir_operator.resource.judging import LARGEST_SPEC_BYTES
 
 TABLE = Path(__file__).parent.parent / "resource" / "refusals.txt"
 CASES = list(cases(TABLE))
@@ -47,9 +48,48 @@ def test_every_rule_has_refused_something():
     refused = {message for case in CASES for message in admitted(case).by_rule}
     shown_elsewhere = {"", "spec.restart", *(rule.at for rule in ZEROS)}
 
-    expected = {rule.message for rule in job_rules() if rule.at not in shown_elsewhere}
+    rules = (rule for rule in job_rules() if rule not in SIZES)
+    expected = {rule.message for rule in rules if rule.at not in shown_elsewhere}
 
     assert expected - refused == set()
+
+
+SIZES = [rule for rule in job_rules() if str(LARGEST_SPEC_BYTES) in rule.cel]
+VARIABLES = [{"name": f"V{number}", "value": "x" * 8_192} for number in range(17)]
+LARGE = {
+    "sparkConf": {"sparkConf": {f"spark.x.{number}": "x" * 4_096 for number in range(32)}},
+    "arguments": {"job": SOUND["job"] | {"arguments": ["x" * 4_096] * 33}},
+    "driver": {"driver": {"env": VARIABLES}},
+    "both": {"driver": {"env": VARIABLES[:9]}, "executor": {"env": VARIABLES[:8]}},
+}
+
+
+@pytest.mark.parametrize("part", LARGE)
+def test_a_specification_too_large_is_refused_by_both(part):
+    """K1 K9: wherever its text is, and however little of it each part has."""
+    spec = laid_over(SOUND, LARGE[part])
+
+    assert admit(JOB, a_job(spec)).by_rule == tuple(rule.message for rule in SIZES)
+    assert "131072 bytes" in str(judge_job("orders", spec))
+
+
+def test_a_large_specification_below_the_limit_is_admitted():
+    """K1."""
+    spec = laid_over(SOUND, {"driver": {"env": VARIABLES[:15]}})
+
+    assert admit(JOB, a_job(spec)).by_rule == ()
+    assert isinstance(judge_job("orders", spec), CheckpointedJobSpec)
+
+
+def test_a_pod_template_too_large_is_left_to_the_operator():
+    """K1 K9: a rule cannot see what a template holds."""
+    spec = laid_over(SOUND, {"driver": {"podTemplate": {"metadata": {"annotations": {"a": BIG}}}}})
+
+    assert admit(JOB, a_job(spec)).by_rule == ()
+    assert isinstance(judge_job("orders", spec), Refused)
+
+
+BIG = "x" * LARGEST_SPEC_BYTES
 
 
 ZEROS = [rule for rule in job_rules() if rule.cel == "self.matches('[1-9]')"]

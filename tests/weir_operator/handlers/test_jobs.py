@@ -41,6 +41,7 @@ def test_the_status_stands_before_anything_is_made():
         "services",
         "configmaps",
         "poddisruptionbudgets",
+        "networkpolicies",
         "pods",
     }
     assert job.status.driver.pod_name == "orders-driver-1"
@@ -56,7 +57,7 @@ def test_what_is_made_belongs_to_the_resource():
     assert (owner["uid"], owner["controller"]) == ("uid-1", True)
 
 
-@pytest.mark.parametrize("write", range(1, 7))
+@pytest.mark.parametrize("write", range(1, 8))
 def test_a_crash_before_any_call_repeats_and_never_doubles(write):
     """K3: whoever comes next makes the rest and adopts what is there."""
     job = OperatedJob()

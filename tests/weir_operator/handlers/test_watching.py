@@ -129,3 +129,19 @@ def test_kopf_adds_no_finalizer_and_does_not_know_ours():
     assert settings.persistence.finalizer != FINALIZER
     assert not settings.posting.enabled
     assert isinstance(registry, kopf.OperatorRegistry)
+
+
+def test_a_job_whose_end_no_watch_has_shown_is_forgotten():
+    """K9: a sweep drops it, and what its snapshots were told goes at the next news of any job."""
+    watching = Watching()
+    _, snapshot = a_snapshot("before")
+    snapshot["metadata"] |= {"uid": "s", "resourceVersion": "1"}
+    watching.watched.put_snapshot(Opened(snapshot))
+    watching.shows_job(1)
+    watching.watched.drop_job(KEY)
+    watching.shows_job(2, name="another")
+    watching.snapshots.rung.clear()
+
+    watching.shows_job(3)
+
+    assert watching.snapshots.rung == [Key(KEY.namespace, "before")]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ordered_driver import OWNER, a_spec, an_order
-from weir_operator.manifests import budget, config, driver_pod, keys, service
+from weir_operator.manifests import budget, config, driver_pod, keys, network_policy, service
 
 
 def test_the_keys_are_those_that_were_drawn():
@@ -49,6 +49,33 @@ def test_a_cluster_may_take_one_executor_at_a_time(parallelism, must_stay):
     }
 
 
+OPERATOR = {"podSelector": {"matchLabels": {"app.kubernetes.io/name": "weir-operator"}}}
+
+
+def test_the_pods_of_a_job_are_reached_by_each_other_and_by_no_pod_of_another_job():
+    """K9: the selector has no namespaces, so it means the job's own."""
+    made = network_policy(OWNER, (OPERATOR,))["spec"]
+    own = {"matchLabels": {"weir.dev/job": "orders"}}
+
+    assert (made["podSelector"], made["policyTypes"]) == (own, ["Ingress"])
+    assert made["ingress"][0] == {"from": [{"podSelector": own}]}
+    assert own["matchLabels"].items() <= driver_pod(OWNER, an_order())["metadata"]["labels"].items()
+
+
+def test_the_operator_reaches_the_api_of_a_driver_and_nothing_else():
+    """K9."""
+    _, rule = network_policy(OWNER, (OPERATOR,))["spec"]["ingress"]
+
+    assert rule == {"from": [OPERATOR], "ports": [{"port": 8081, "protocol": "TCP"}]}
+
+
+def test_without_peers_nobody_else_is_let_in():
+    """K9: to Kubernetes, a rule with an empty list of peers means everybody."""
+    (rule,) = network_policy(OWNER, ())["spec"]["ingress"]
+
+    assert rule["from"]
+
+
 def test_all_of_it_belongs_to_the_resource():
     """K2 K10: it goes when the resource goes, even while no operator runs."""
     made = [
@@ -56,6 +83,7 @@ def test_all_of_it_belongs_to_the_resource():
         service(OWNER),
         config(OWNER, an_order()),
         budget(OWNER, a_spec()),
+        network_policy(OWNER, (OPERATOR,)),
     ]
 
     for manifest in made:

@@ -19,6 +19,7 @@ from weir_operator.manifests import (
     disposal_job,
     driver_pod,
     keys,
+    network_policy,
     service,
 )
 from weir_operator.resource import CheckpointedJobSpec
@@ -73,6 +74,7 @@ MADE = (
     keys(OWNER, "drawn elsewhere", "and this too"),
     service(OWNER),
     budget(OWNER, SPEC),
+    network_policy(OWNER, ({"ipBlock": {"cidr": "10.1.0.0/16"}},)),
     config(OWNER, ORDER),
     driver_pod(OWNER, ORDER),
     disposal_job(

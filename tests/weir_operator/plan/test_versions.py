@@ -3,6 +3,7 @@
 from little_cluster import LittleCluster, a_spec
 from weir_operator.plan.actions import CreateDriver
 from weir_operator.plan.versions import read, readable
+from weir_operator.resource.compression import packed
 from weir_operator.resource.status import LifecycleState
 
 
@@ -16,7 +17,7 @@ def a_stable_job(**changes):
 def with_spec(cluster, **changes):
     """The deployed version as another release would have written it."""
     deployed = cluster.status.deployed
-    other = deployed.model_copy(update={"spec": deployed.spec | changes})
+    other = deployed.model_copy(update={"compressed_spec": packed(deployed.spec | changes)})
     cluster.status = cluster.status.model_copy(update={"deployed": other, "stable": other})
     return other
 

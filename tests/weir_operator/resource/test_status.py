@@ -1,5 +1,8 @@
 """A status survives being written and read, by releases that do not know all of it."""
 
+import base64
+import gzip
+import json
 from datetime import UTC, datetime
 
 import pytest
@@ -11,6 +14,7 @@ from weir_operator.resource import (
     Refused,
     judge_status,
 )
+from weir_operator.resource.compression import packed
 from weir_operator.resource.conditions import Condition, ConditionStatus, ConditionType
 from weir_operator.resource.progress import (
     Action,
@@ -20,6 +24,7 @@ from weir_operator.resource.progress import (
     LastCheckpoint,
     RestorePoint,
     RestoreType,
+    SpecVersion,
     StepName,
     StepState,
     Upgrade,
@@ -150,3 +155,48 @@ def test_a_time_without_a_zone_is_refused():
     """K7: ages are counted from it."""
     with pytest.raises(ValidationError):
         LastCheckpoint.model_validate({"id": 1, "completedAt": "2026-01-02T03:04:05"})
+
+
+BEFORE_COMPRESSION = {
+    "state": "Stable",
+    "deployed": {"generation": 3, "hash": "a1", "spec": {"image": "orders:1", "parallelism": 2}},
+    "stable": {"generation": 2, "hash": "a0", "spec": {"image": "orders:0", "parallelism": 2}},
+}
+
+
+def test_versions_of_a_release_that_did_not_compress_them_are_read():
+    """K3 K6: what runs, and what a rollback goes back to."""
+    status = judge_status(BEFORE_COMPRESSION)
+
+    assert status.deployed.spec == {"image": "orders:1", "parallelism": 2}
+    assert status.stable.spec == {"image": "orders:0", "parallelism": 2}
+
+
+def test_a_version_is_written_compressed_and_read_again():
+    """K7: a status holds two of them beside the specification, and must fit into etcd."""
+    spec = {"driver": {"env": [{"name": f"V{n}", "value": "x" * 1_000} for n in range(100)]}}
+    status = CheckpointedJobStatus(deployed=SpecVersion(generation=1, hash="a", spec=spec))
+
+    written = status.model_dump(mode="json", exclude_none=True)
+
+    assert "spec" not in written["deployed"]
+    assert len(json.dumps(written)) < len(json.dumps(spec)) / 20
+    assert judge_status(written).deployed.spec == spec
+
+
+@pytest.mark.parametrize("text", ["", "no base64", packed({})[:-8], packed({"a": "x" * 5_000_000})])
+def test_a_version_that_cannot_be_unpacked_leaves_the_job_alone(text):
+    """K3: and one that would fill the memory is not unpacked."""
+    damaged = {"deployed": {"generation": 1, "hash": "a", "compressedSpec": text}}
+
+    refused = judge_status(damaged)
+
+    assert isinstance(refused, Refused)
+    assert "status.deployed.compressedSpec" in str(refused)
+
+
+def test_people_can_unpack_a_version():
+    """K7: with base64 -d | gunzip, as its description says."""
+    text = packed({"image": "orders:1"})
+
+    assert json.loads(gzip.decompress(base64.b64decode(text))) == {"image": "orders:1"}
