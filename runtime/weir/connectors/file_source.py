@@ -136,7 +136,7 @@ def _begun(url: str, opening: Callable[[], Cursor]) -> Future[Cursor]:
 def _settle(future: Future[Cursor], opening: Callable[[], Cursor]) -> None:
     try:
         future.set_result(opening())
-    except Exception as reason:  # noqa: BLE001  # whatever it is, the reader's thread raises it
+    except BaseException as reason:  # noqa: BLE001  # whatever it is, the reader's thread raises it
         future.set_exception(reason)
 
 

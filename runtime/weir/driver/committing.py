@@ -13,6 +13,7 @@ from weir.core.coordinator import actions, events
 from weir.core.ids import Epoch, OperatorId, SubtaskId
 from weir.core.job import Event
 from weir.errors import Fenced, JobRejected, WeirError
+from weir.ports.failures import reason_of
 from weir.ports.sinks import Committer
 
 log = logging.getLogger("weir.driver")
@@ -49,8 +50,9 @@ class Committing:
             self._tell(events.CommitInDoubt(commit.sink, commit.sequence))
         except JobRejected as problem:
             self._fail(problem)
-        except Exception as problem:  # noqa: BLE001 - the external system may fail in any way
-            log.warning("Commit %s of sink %s failed: %s", commit.sequence, commit.sink, problem)
+        except BaseException as problem:  # noqa: BLE001 - connectors, user code, native code
+            words = reason_of(problem)
+            log.warning("Commit %s of sink %s failed: %s", commit.sequence, commit.sink, words)
             self._tell(events.CommitInDoubt(commit.sink, commit.sequence))
         else:
             self._tell(events.CommitConfirmed(commit.sink, commit.sequence))
@@ -86,8 +88,9 @@ class Committing:
                 future.result()
         except JobRejected as problem:
             self._fail(problem)
-        except Exception as problem:  # noqa: BLE001 - the external system may fail in any way
-            log.warning("Transactions of an earlier attempt are still open: %s", problem)
+        except BaseException as problem:  # noqa: BLE001 - connectors, user code, native code
+            words = reason_of(problem)
+            log.warning("Transactions of an earlier attempt are still open: %s", words)
             self._tell(events.TransactionsUnresolved(ticket))
         else:
             self._tell(events.TransactionsResolved(ticket))

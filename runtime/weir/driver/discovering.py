@@ -12,6 +12,7 @@ from weir.core.enumerator import Pool, Splits
 from weir.core.ids import OperatorId
 from weir.core.job import Event, SplitsFound
 from weir.errors import JobRejected, WeirError
+from weir.ports.failures import reason_of
 from weir.ports.sources import Source
 
 log = logging.getLogger("weir.driver")
@@ -60,8 +61,8 @@ class Discovering:
             except JobRejected as problem:
                 self._fail(problem)
                 return
-            except Exception as problem:  # noqa: BLE001 - a connector may fail in any way
-                log.warning("%s could not look for new splits: %s", operator, problem)
+            except BaseException as problem:  # noqa: BLE001 - connectors, user code, native code
+                log.warning("%s could not look for new splits: %s", operator, reason_of(problem))
             else:
                 if found.splits or found.is_final or found.seen != seen:
                     seen = found.seen

@@ -15,6 +15,7 @@ from weir.core.enumerator import Pool
 from weir.core.ids import OperatorId, SplitId
 from weir.core.job import Action, Event, Job
 from weir.core.snapshots import Manifest
+from weir.ports.failures import reason_of
 from weir.ports.sources import SPLITS, Commits, KeptSplit, Source
 from weir.state.files import read_list
 from weir.storage.objects import ObjectStore
@@ -75,8 +76,9 @@ class SourceCommits:
         try:
             unread = (*pool.free, *self._being_read(operator, manifest))
             source.completed(pool.seen, unread)
-        except Exception as problem:  # noqa: BLE001 - a connector may fail in any way
-            log.warning("%s could not commit what has been read: %s", operator, problem)
+        except BaseException as problem:  # noqa: BLE001 - connectors, user code, native code
+            words = reason_of(problem)
+            log.warning("%s could not commit what has been read: %s", operator, words)
 
     def _being_read(self, operator: OperatorId, manifest: Manifest) -> Iterator[SplitId]:
         """The splits that readers had not finished."""
@@ -89,5 +91,5 @@ class SourceCommits:
     def _stop(self, operator: OperatorId, source: Commits) -> None:
         try:
             source.stop()
-        except Exception as problem:  # noqa: BLE001 - a connector may fail in any way
-            log.warning("%s did not stop cleanly: %s", operator, problem)
+        except BaseException as problem:  # noqa: BLE001 - connectors, user code, native code
+            log.warning("%s did not stop cleanly: %s", operator, reason_of(problem))

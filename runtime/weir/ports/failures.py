@@ -5,6 +5,17 @@ mistake is. Both fields are text that is short enough for a log line and a dashb
 """
 
 
+def reason_of(problem: BaseException) -> str:
+    """What a problem says, with its type where that alone tells what happened.
+
+    A panic of native code (PyO3's ``PanicException``) and ``sys.exit`` are no ``Exception``. Code
+    that must answer for whatever is raised catches ``BaseException`` and reports this.
+    """
+    return (
+        str(problem) if isinstance(problem, Exception) else f"{type(problem).__name__}: {problem}"
+    )
+
+
 class UserCodeFailed(Exception):
     """Code that we were given raised, or gave back what its declaration does not allow."""
 

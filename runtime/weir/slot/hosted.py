@@ -39,6 +39,7 @@ from weir.core.turns import Process
 from weir.exchange import Run
 from weir.exchange.routing import Router
 from weir.exchange.sizes import BATCH_BYTES, size_of
+from weir.ports.failures import reason_of
 from weir.ports.operators import Batch, Operator
 from weir.slot.event_time import FOREVER, EventTime
 from weir.slot.pace import TURN_SECONDS, Pace
@@ -284,11 +285,10 @@ class Hosted:
         began = perf_counter()
         try:
             captured = self.operator.capture(checkpoint)
-        except Exception as problem:  # noqa: BLE001 - connectors and user code
+        except BaseException as problem:  # noqa: BLE001 - connectors, user code, native code
             self.obey(self.task.fail(checkpoint, Reason.TASK_CHECKPOINT_FAILURE))
-            self.home.failed(
-                self, FailureCause.CHECKPOINT, f"its synchronous part failed: {problem}"
-            )
+            words = f"its synchronous part failed: {reason_of(problem)}"
+            self.home.failed(self, FailureCause.CHECKPOINT, words)
             return
         sync_ms = int((perf_counter() - began) * 1000)
         bare = bare_snapshot(self.subtask, self.time.by_edge(), reached_end=self.task.at_end)

@@ -24,6 +24,7 @@ from weir.core.topology import Topology
 from weir.dataflow.physical import JobGraph
 from weir.exchange import Run
 from weir.exchange.routing import Router
+from weir.ports.failures import reason_of
 from weir.ports.operators import Batch, Heritage, Operator, Place
 from weir.slot.event_time import EventTime
 from weir.slot.heads import operator_for
@@ -106,9 +107,9 @@ class Launcher:
         stage = self._graph.by_id[subtask.operator]
         try:
             operator = operator_for(stage, self._place(subtask, run, home.now))
-        except Exception as failure:  # noqa: BLE001 - connectors and user code
+        except BaseException as failure:  # noqa: BLE001 - connectors, user code, native code
             hosted = self._hosted(home, run, subtask, Stateless())
-            words = f"{subtask.operator} could not be set up: {failure}"
+            words = f"{subtask.operator} could not be set up: {reason_of(failure)}"
             home.post(Prepared.not_made(hosted, FailureCause.USER_CODE, words))
             return
         hosted = self._hosted(home, run, subtask, operator)
@@ -166,8 +167,8 @@ class Launcher:
             heritage = self._heritage(inheritance, restored)
             self._remember_layers(hosted, heritage, inheritance)
             replays = self._replays(inheritance)
-        except Exception as failure:  # noqa: BLE001 - storage may fail in any way
-            words = f"its state could not be read: {failure}"
+        except BaseException as failure:  # noqa: BLE001 - storage and native code
+            words = f"its state could not be read: {reason_of(failure)}"
             home.post(Prepared.not_made(hosted, FailureCause.CHECKPOINT, words))
             return
         hosted.time.restore(dict(inheritance.watermarks))

@@ -187,9 +187,9 @@ class Mailbox:
             act()
         except UserCodeFailed as failure:
             self.failed(hosted, FailureCause.USER_CODE, str(failure))
-        except AssertionError:
+        except (AssertionError, KeyboardInterrupt):
             raise
-        except Exception as problem:
+        except BaseException as problem:  # a panic of native code and sys.exit too
             log.warning("%s failed", hosted.subtask, exc_info=True)
             words = f"{type(problem).__name__}: {problem}"
             self.failed(hosted, FailureCause.USER_CODE, words)
@@ -312,7 +312,7 @@ class Mailbox:
         hosted.is_ready = False
         try:
             hosted.operator.close()
-        except Exception:
+        except BaseException:  # a panic of native code too
             log.warning("%s did not close cleanly", hosted.subtask, exc_info=True)
 
     # -- what the exchange brings

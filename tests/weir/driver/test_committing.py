@@ -4,6 +4,7 @@ from queue import SimpleQueue
 from threading import Event
 
 import pytest
+from polars.exceptions import PanicException
 
 from weir.core.coordinator import actions, events
 from weir.core.ids import AttemptId, CheckpointId, Epoch, OperatorId, SubtaskId
@@ -76,7 +77,11 @@ def test_a_commit_that_happened_is_confirmed(sinks):
     assert sinks.files.committed == [(1, ("a", "b"))]
 
 
-@pytest.mark.parametrize("problem", [OSError("gone"), Fenced("newer"), ValueError()], ids=repr)
+@pytest.mark.parametrize(
+    "problem",
+    [OSError("gone"), Fenced("newer"), ValueError(), PanicException("native code")],
+    ids=repr,
+)
 def test_a_commit_that_failed_is_in_doubt(sinks, problem):
     """R5: the answer may have been lost; it comes again under its number."""
     sinks.files.problems.append(problem)
@@ -121,9 +126,10 @@ def test_open_transactions_are_resolved_by_each_sink_for_its_own_subtasks(sinks)
     assert sinks.table.resolved == [((SubtaskId(TABLE, 0),), (3, 4), frozenset({"a"}))]
 
 
-def test_one_sink_that_cannot_be_asked_leaves_the_whole_unresolved(sinks):
+@pytest.mark.parametrize("problem", [OSError("gone"), PanicException("native code")], ids=repr)
+def test_one_sink_that_cannot_be_asked_leaves_the_whole_unresolved(sinks, problem):
     """R5: it is asked again."""
-    sinks.table.problems.append(OSError("gone"))
+    sinks.table.problems.append(problem)
     sinks.resolve(SubtaskId(FILES, 0), SubtaskId(TABLE, 0))
     assert sinks.next() == events.TransactionsUnresolved(9)
 
