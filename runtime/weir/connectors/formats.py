@@ -18,6 +18,7 @@ from weir.connectors.noop_sink import NoopSink
 from weir.connectors.scratch import Scratch
 from weir.dataflow.formats import Formats
 from weir.dataflow.options import Options
+from weir.errors import JobRejected
 
 _CUT_AT = 20
 _UNCUT = 0
@@ -53,8 +54,14 @@ def _file_source(encoding: Encoding, options: Options) -> FileSource:
     )
 
 
-def _file_sink(encoding: Encoding, options: Options, _rows: pa.Schema) -> FileSink:
-    return FileSink(_as_url(options.required("path")), encoding)
+def _file_sink(encoding: Encoding, options: Options, rows: pa.Schema) -> FileSink:
+    url, problem = _as_url(options.required("path")), encoding.refusal(rows)
+    if problem:
+        raise JobRejected(
+            f"the {encoding} sink cannot write these rows: {problem}. Cast the column to another "
+            "type, leave it out, or choose another format"
+        )
+    return FileSink(url, encoding)
 
 
 def _memory_sink(options: Options, _rows: pa.Schema) -> MemorySink:
