@@ -166,6 +166,15 @@ SHELL_BUGS = (
         "Exception as problem:\n",
         (f"{_SLOT}/test_mailbox.py",),
     ),
+    # R5: a directory belongs to one job
+    Bug(
+        "a job commits and deletes where another one has taken over",
+        ("R5", "C17"),
+        "weir.connectors.file_sink",
+        "            self._directory.check(self._owner)\n",
+        "            pass\n",
+        ("tests/weir/connectors/test_file_sink.py",),
+    ),
     # A11, R7: turns and bounds
     Bug(
         "a storm of timers is one turn",

@@ -8,15 +8,22 @@ can never succeed: then the driver ends, with the reason, and the job stays as i
 import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 
 from weir.core.coordinator import actions, events
 from weir.core.ids import Epoch, OperatorId, SubtaskId
 from weir.core.job import Event
 from weir.errors import Fenced, JobRejected, WeirError
 from weir.ports.failures import reason_of
-from weir.ports.sinks import Committer
+from weir.ports.sinks import Claims, Committer, SinkOwner
+from weir.storage.waiting import until_answered
 
 log = logging.getLogger("weir.driver")
+
+
+def _claimed(committer: Claims, owner: SinkOwner) -> bool:
+    committer.claim(owner)
+    return True
 
 
 class Committing:
@@ -35,6 +42,13 @@ class Committing:
             sink: ThreadPoolExecutor(1, thread_name_prefix=f"weir-commit-{sink}")
             for sink in committers
         }
+
+    def claim(self, job: str, commits: Mapping[OperatorId, int], *, may_take_over: bool) -> None:
+        """Make each sink's place this job's, before anything happens there."""
+        for sink, committer in self._committers.items():
+            if isinstance(committer, Claims):
+                owner = SinkOwner(job, sink, commits.get(sink, 0), may_take_over)
+                until_answered(partial(_claimed, committer, owner))
 
     def commit(self, action: actions.CommitTransactions) -> None:
         sink = action.commit.sink

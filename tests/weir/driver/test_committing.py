@@ -11,6 +11,7 @@ from weir.core.ids import AttemptId, CheckpointId, Epoch, OperatorId, SubtaskId
 from weir.core.snapshots import Commit, Transaction
 from weir.driver.committing import Committing
 from weir.errors import Fenced, JobRejected
+from weir.ports.sinks import SinkOwner
 
 FILES, TABLE = OperatorId("files"), OperatorId("table")
 LONG_ENOUGH = 20.0
@@ -95,6 +96,21 @@ def test_a_commit_that_can_never_succeed_ends_the_driver(sinks):
     sinks.files.problems.append(rejected)
     sinks.commit(FILES, 1, "a")
     assert sinks.next() is rejected
+
+
+def test_sinks_whose_place_belongs_to_one_job_hear_whose_it_is():
+    """R5: before anything happens there; other committers need not know."""
+    claimed = []
+
+    class Claiming(Committer):
+        def claim(self, owner):
+            claimed.append(owner)
+
+    committing = Committing({FILES: Claiming(), TABLE: Committer()}, print, print)
+    committing.claim("s3://bucket/job", {FILES: 7}, may_take_over=True)
+    committing.close()
+
+    assert claimed == [SinkOwner("s3://bucket/job", FILES, 7, may_take_over=True)]
 
 
 def test_commits_of_one_sink_keep_their_order(sinks):
