@@ -45,13 +45,12 @@ def built_in() -> Formats:
 
 def _file_source(encoding: Encoding, options: Options) -> FileSource:
     url = _as_url(options.required("path"))
+    is_recursive = options.flag("recursiveFileLookup", default=False)
     schema = options.schema
-    return FileSource(
-        url,
-        encoding,
-        first_schema(url, encoding, {}) if schema is None else schema,
-        bounded=options.flag("bounded", default=False),
-    )
+    if schema is None:
+        schema = first_schema(url, encoding, {}, is_recursive=is_recursive)
+    is_bounded = options.flag("bounded", default=False)
+    return FileSource(url, encoding, schema, bounded=is_bounded, is_recursive=is_recursive)
 
 
 def _file_sink(encoding: Encoding, options: Options, rows: pa.Schema) -> FileSink:
