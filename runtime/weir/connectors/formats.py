@@ -15,6 +15,7 @@ from weir.connectors.file_source import FileSource, first_schema
 from weir.connectors.generator_options import generator_source
 from weir.connectors.memory_sink import LIMIT_BYTES, MemorySink
 from weir.connectors.noop_sink import NoopSink
+from weir.connectors.rate_source import rate_source
 from weir.connectors.scratch import Scratch
 from weir.dataflow.formats import Formats
 from weir.dataflow.options import Options
@@ -29,7 +30,7 @@ def built_in() -> Formats:
     return Formats(
         sources={
             "generator": generator_source,
-            "rate": generator_source,
+            "rate": rate_source,
             "parquet": partial(_file_source, Encoding.PARQUET),
             "json": partial(_file_source, Encoding.JSON),
         },
