@@ -219,6 +219,34 @@ SHELL_BUGS = (
         "if False:",
         (f"{_PYSPARK}/test_stream_reader.py",),
     ),
+    # C18, R4: whatever is raised, somebody hears of it
+    Bug(
+        "an upload that panics is neither acked nor declined",
+        ("C18",),
+        "weir.slot.uploads",
+        "BaseException as problem:  # noqa: BLE001 - a panic of native code declines too\n"
+        "            self._failed(upload, Reason.CHECKPOINT_ASYNC_EXCEPTION, problem, settle)\n",
+        "Exception as problem:\n"
+        "            self._failed(upload, Reason.CHECKPOINT_ASYNC_EXCEPTION, problem, settle)\n",
+        (f"{_SLOT}/test_uploads.py",),
+    ),
+    Bug(
+        "a panic ends the slot without a reason",
+        ("R4",),
+        "weir.slot.mailbox",
+        "BaseException as problem:  # a panic of native code and sys.exit too\n",
+        "Exception as problem:\n",
+        (f"{_SLOT}/test_mailbox.py",),
+    ),
+    # R5: a directory belongs to one job
+    Bug(
+        "a job commits and deletes where another one has taken over",
+        ("R5", "C17"),
+        "weir.connectors.file_sink",
+        "            self._directory.check(self._owner)\n",
+        "            pass\n",
+        ("tests/weir/connectors/test_file_sink.py",),
+    ),
     # A11, R7: turns and bounds
     Bug(
         "a storm of timers is one turn",

@@ -53,7 +53,7 @@ class FedReader:
     @property
     def position(self) -> str:
         if self.source.forgets:
-            raise OSError("nobody knows where we are")
+            raise self.source.forgets
         return str(self.at)
 
     @property
@@ -78,10 +78,11 @@ class FedSource:
     at_once: int = 1_000_000
     rest_ms: int = 1
     breaks: bool = False
-    forgets: bool = False
+    forgets: BaseException | None = None
+    """Raised instead of saying how far a split has been read."""
     opened: list[tuple[SplitId, str]] = field(default_factory=list)
     readers: list[FedReader] = field(default_factory=list)
-    found: list[Discovery | Exception] = field(default_factory=list)
+    found: list[Discovery | BaseException] = field(default_factory=list)
     """What the next looks around find."""
     asked: list[str] = field(default_factory=list)
 
@@ -95,7 +96,7 @@ class FedSource:
     def discover(self, seen: str) -> Discovery:
         self.asked.append(seen)
         found = self.found.pop(0)
-        if isinstance(found, Exception):
+        if isinstance(found, BaseException):
             raise found
         return found
 
@@ -118,7 +119,7 @@ class KeptWriter:
 
     def write(self, batch: Batch) -> None:
         if self.sink.breaks:
-            raise OSError("the sink is gone")
+            raise self.sink.breaks
         self.open_rows += numbers_of([batch])
         self.sink.written += numbers_of([batch])
 
@@ -143,7 +144,8 @@ class KeptWriter:
 class KeptSink:
     """Remembers what was written, what was sealed and what was made durable."""
 
-    breaks: bool = False
+    breaks: BaseException | None = None
+    """Raised instead of opening or writing."""
     loses: bool = False
     written: list[int] = field(default_factory=list)
     sealed: dict[str, list[int]] = field(default_factory=dict)
@@ -152,7 +154,7 @@ class KeptSink:
 
     def open(self, place: Place) -> KeptWriter:
         if self.breaks:
-            raise OSError("there is no such sink")
+            raise self.breaks
         writer = KeptWriter(self, f"{place.subtask}-a{place.attempt}")
         self.writers.append(writer)
         return writer
@@ -177,11 +179,12 @@ class FailsAt:
     """A step that cannot take one number."""
 
     number: int
+    problem: BaseException | None = None
     label: str = "fails"
 
     def __call__(self, batch: Batch) -> Iterator[Batch]:
         if self.number in numbers_of([batch]):
-            raise ValueError(f"{self.number} is not a number")
+            raise self.problem or ValueError(f"{self.number} is not a number")
         yield batch
 
 

@@ -14,6 +14,7 @@ from weir.connectors.scratch import Arrivals, Scratch
 from weir.connectors.staging import StagingWriter
 from weir.core.ids import SubtaskId
 from weir.ports.operators import Place
+from weir.ports.sinks import SinkOwner
 
 _RULE = "-" * 43
 _ELLIPSIS = "..."
@@ -45,6 +46,9 @@ class ConsoleCommitter:
     sink: ConsoleSink
     arrivals: Arrivals
     shown: set[int] = field(default_factory=set)
+
+    def claim(self, owner: SinkOwner) -> None:
+        self.arrivals.claim(owner)
 
     def commit(self, sequence: int, names: tuple[str, ...]) -> None:
         if sequence not in self.shown:

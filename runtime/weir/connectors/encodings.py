@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import IO, Protocol
 
-import polars as pl
 import pyarrow as pa
 import pyarrow.json as pj
 import pyarrow.parquet as pq
+
+from weir.connectors.json_lines import json_lines, unwritable
 
 
 class Encoder(Protocol):
@@ -39,6 +40,16 @@ class Encoding(StrEnum):
                 return _JsonEncoder(file)
             case Encoding.ARROW:
                 return _ArrowEncoder(pa.ipc.new_file(file, schema))
+
+    def refusal(self, schema: pa.Schema) -> str:
+        """Why rows of this schema cannot become such a file; empty if they can."""
+        if self is Encoding.JSON:
+            return unwritable(schema)
+        try:
+            self.encoder(io.BytesIO(), schema).finish()
+        except (pa.ArrowException, OSError) as problem:
+            return str(problem)
+        return ""
 
     def decode(self, content: bytes) -> pa.Table:
         """A whole file."""
@@ -69,7 +80,7 @@ class _JsonEncoder:
     file: IO[bytes]
 
     def append(self, table: pa.Table) -> None:
-        pl.DataFrame(table).write_ndjson(self.file)
+        self.file.write(json_lines(table).encode())
 
     def finish(self) -> None:
         """Lines have no end to write."""

@@ -20,12 +20,14 @@ from threading import Lock
 import pyarrow as pa
 
 from weir.connectors.commit_records import CommitRecord, CommitRecords
+from weir.connectors.directory_owner import DirectoryOwner
 from weir.connectors.encodings import Encoding
 from weir.connectors.staging import Staging, StagingWriter
 from weir.connectors.transaction_names import new_token
 from weir.core.ids import SubtaskId
 from weir.errors import JobRejected, Unavailable
 from weir.ports.operators import Place
+from weir.ports.sinks import SinkOwner
 from weir.storage.objects import NotFound, ObjectStore, store_for
 
 _LOCAL = "file://"
@@ -57,14 +59,35 @@ class FileSink:
         return Staging(store_for(self.url, self.storage), self.url.rstrip("/"), self.encoding)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FileCommitter:
     """Moves staged files to where readers look, and writes down that they count."""
 
     staging: Staging
     records: CommitRecords
+    _owner: SinkOwner | None = None
+
+    def claim(self, owner: SinkOwner) -> None:
+        newest = self.records.newest()
+        if newest and not owner.commits:
+            raise JobRejected(
+                f"{self.staging.directory} holds {newest} commits of another job or of another "
+                f"sink, and {owner} has made none. Give every sink a directory of its own, empty "
+                "at the job's first start"
+            )
+        self._directory.claim(owner)
+        self._owner = owner
+
+    @property
+    def _directory(self) -> DirectoryOwner:
+        return DirectoryOwner(self.staging.store, self.staging.directory)
+
+    def _check_owner(self) -> None:
+        if self._owner is not None:
+            self._directory.check(self._owner)
 
     def commit(self, sequence: int, names: tuple[str, ...]) -> None:
+        self._check_owner()
         if self.records.find(sequence, names) is None:
             files = _publish_all(self.staging, names)
             self.records.create(CommitRecord(sequence, names, files))
@@ -72,6 +95,7 @@ class FileCommitter:
     def resolve(
         self, subtasks: tuple[SubtaskId, ...], owner: tuple[int, int], keep: frozenset[str]
     ) -> None:
+        self._check_owner()
         self.staging.resolve(subtasks, owner, keep)
 
 

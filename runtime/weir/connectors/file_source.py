@@ -8,26 +8,32 @@ A remote file is fetched into memory on a thread of its own, for a reader never 
 is read in place.
 """
 
-import json
+import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from threading import Thread
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from weir.connectors.encodings import Encoding
 from weir.connectors.file_blocks import blocks_of, inferred_schema
 from weir.connectors.file_cursor import Cursor, blaming
+from weir.connectors.seen_files import SeenFiles
 from weir.core.ids import SplitId
 from weir.errors import JobRejected
 from weir.ports.operators import Batch
 from weir.ports.sources import Discovery
 from weir.storage.objects import ObjectStore, store_for
 
+log = logging.getLogger("weir.connectors")
+
 FETCH_REST_MS = 5
+MOST_AT_ONCE = 10_000
+"""Files that one look names; the next look goes on behind them."""
 _HIDDEN = ("_", ".")
 _LOCAL = "file://"
 
@@ -42,6 +48,8 @@ class FileSource:
     bounded: bool = False
     """Only the files that are there at the first look."""
     storage: Mapping[str, str] = field(default_factory=dict)
+    is_recursive: bool = False
+    """Read the files of subdirectories too, as with Spark's ``recursiveFileLookup``."""
 
     @property
     def is_endless(self) -> bool:
@@ -52,11 +60,32 @@ class FileSource:
         return self.bounded
 
     def discover(self, seen: str) -> Discovery:
-        known = frozenset(json.loads(seen)) if seen else frozenset()
         found = list_files(self.url, self._store)
-        fresh = tuple(SplitId(url) for url in found if _name(url) not in known)
-        names = sorted(known.union(_name(url) for url in fresh))
-        return Discovery(fresh, json.dumps(names), is_final=self.bounded)
+        self._warn_of_passed_over(found)
+        fresh = self._seen.fresh(seen, found.directory, found.names(is_recursive=self.is_recursive))
+        if not self.bounded:
+            fresh = fresh[:MOST_AT_ONCE]
+        splits = tuple(SplitId(f"{found.directory}/{name}") for name in fresh)
+        after = self._seen.add(seen, found.directory, fresh)
+        return Discovery(splits, after, is_final=self.bounded)
+
+    def _warn_of_passed_over(self, found: "Listing") -> None:
+        """Once: Spark passes over subdirectories too, but somebody may not know that."""
+        if found.nested and not self.is_recursive and not self._warned:
+            self._warned.add(found.directory)
+            log.warning(
+                "%s has %s files in subdirectories, such as %s, which are not read. To read them, "
+                'set option("recursiveFileLookup", true)',
+                *(found.directory, len(found.nested), found.nested[0]),
+            )
+
+    @cached_property
+    def _seen(self) -> SeenFiles:
+        return SeenFiles()
+
+    @cached_property
+    def _warned(self) -> set[str]:
+        return set()
 
     def open(self, split: SplitId, position: str) -> "FileReader":
         return FileReader(position, _begun(split, lambda: self._cursor(split, position)))
@@ -72,34 +101,58 @@ class FileSource:
 
     def __reduce__(self) -> tuple[type["FileSource"], tuple[object, ...]]:
         """Another process makes a store of its own."""
-        return FileSource, (self.url, self.encoding, self.schema, self.bounded, self.storage)
+        settings = (self.url, self.encoding, self.schema, self.bounded, self.storage)
+        return FileSource, (*settings, self.is_recursive)
 
 
-def list_files(url: str, store: ObjectStore) -> list[str]:
-    """The visible files of a directory in the order of their names, or the one file it is."""
+class Listing(NamedTuple):
+    """The visible files below a directory, by their paths within it."""
+
+    directory: str
+    direct: list[str]
+    nested: list[str]
+    """Those in subdirectories."""
+
+    def names(self, *, is_recursive: bool) -> list[str]:
+        return sorted((*self.direct, *self.nested)) if is_recursive else self.direct
+
+
+def list_files(url: str, store: ObjectStore) -> Listing:
+    """The visible files below a directory, or the one file that it is."""
     directory = url.rstrip("/")
     inside = (found.removeprefix(f"{directory}/") for found in store.list(directory))
-    names = sorted(n for n in inside if "/" not in n and not n.startswith(_HIDDEN))
-    if names:
-        return [f"{directory}/{name}" for name in names]
-    return [url] if _is_file(url, store) else []
+    names = sorted(name for name in inside if not _is_hidden(name))
+    if not names and _is_file(directory, store):
+        parent, _, name = directory.rpartition("/")
+        return Listing(parent, [name], [])
+    direct = [name for name in names if "/" not in name]
+    return Listing(directory, direct, [name for name in names if "/" in name])
+
+
+def _is_hidden(name: str) -> bool:
+    """By its own name, or by that of a directory above it."""
+    return any(part.startswith(_HIDDEN) for part in name.split("/"))
 
 
 def _is_file(url: str, store: ObjectStore) -> bool:
     return Path(url.removeprefix(_LOCAL)).is_file() if _is_local(url) else store.exists(url)
 
 
-def first_schema(url: str, encoding: Encoding, storage: Mapping[str, str]) -> pa.Schema:
+def first_schema(
+    url: str, encoding: Encoding, storage: Mapping[str, str], *, is_recursive: bool = False
+) -> pa.Schema:
     """The schema of the first file there is, for a job that declares none."""
     store = store_for(url, storage)
-    files = list_files(url, store)
-    if not files:
+    found = list_files(url, store)
+    names = found.names(is_recursive=is_recursive)
+    if not names:
         raise JobRejected(
             f"{url} holds no file to take the schema from. Declare it with .schema(...), or put a "
             "file there before the job starts"
         )
-    with blaming(files[0]):
-        return inferred_schema(encoding, _opened(files[0], store))
+    first = f"{found.directory}/{names[0]}"
+    with blaming(first):
+        return inferred_schema(encoding, _opened(first, store))
 
 
 class FileReader:
@@ -140,7 +193,7 @@ def _begun(url: str, opening: Callable[[], Cursor]) -> Future[Cursor]:
 def _settle(future: Future[Cursor], opening: Callable[[], Cursor]) -> None:
     try:
         future.set_result(opening())
-    except Exception as reason:  # noqa: BLE001  # whatever it is, the reader's thread raises it
+    except BaseException as reason:  # noqa: BLE001  # whatever it is, the reader's thread raises it
         future.set_exception(reason)
 
 
@@ -152,7 +205,3 @@ def _opened(url: str, store: ObjectStore) -> pa.NativeFile:
 
 def _is_local(url: str) -> bool:
     return url.startswith(_LOCAL)
-
-
-def _name(url: str) -> str:
-    return url.rpartition("/")[2]

@@ -15,9 +15,11 @@ from weir.connectors.file_source import FileSource, first_schema
 from weir.connectors.generator_options import generator_source
 from weir.connectors.memory_sink import LIMIT_BYTES, MemorySink
 from weir.connectors.noop_sink import NoopSink
+from weir.connectors.rate_source import rate_source
 from weir.connectors.scratch import Scratch
 from weir.dataflow.formats import Formats
 from weir.dataflow.options import Options
+from weir.errors import JobRejected
 
 _CUT_AT = 20
 _UNCUT = 0
@@ -28,7 +30,7 @@ def built_in() -> Formats:
     return Formats(
         sources={
             "generator": generator_source,
-            "rate": generator_source,
+            "rate": rate_source,
             "parquet": partial(_file_source, Encoding.PARQUET),
             "json": partial(_file_source, Encoding.JSON),
         },
@@ -44,17 +46,22 @@ def built_in() -> Formats:
 
 def _file_source(encoding: Encoding, options: Options) -> FileSource:
     url = _as_url(options.required("path"))
+    is_recursive = options.flag("recursiveFileLookup", default=False)
     schema = options.schema
-    return FileSource(
-        url,
-        encoding,
-        first_schema(url, encoding, {}) if schema is None else schema,
-        bounded=options.flag("bounded", default=False),
-    )
+    if schema is None:
+        schema = first_schema(url, encoding, {}, is_recursive=is_recursive)
+    is_bounded = options.flag("bounded", default=False)
+    return FileSource(url, encoding, schema, bounded=is_bounded, is_recursive=is_recursive)
 
 
-def _file_sink(encoding: Encoding, options: Options, _rows: pa.Schema) -> FileSink:
-    return FileSink(_as_url(options.required("path")), encoding)
+def _file_sink(encoding: Encoding, options: Options, rows: pa.Schema) -> FileSink:
+    url, problem = _as_url(options.required("path")), encoding.refusal(rows)
+    if problem:
+        raise JobRejected(
+            f"the {encoding} sink cannot write these rows: {problem}. Cast the column to another "
+            "type, leave it out, or choose another format"
+        )
+    return FileSink(url, encoding)
 
 
 def _memory_sink(options: Options, _rows: pa.Schema) -> MemorySink:

@@ -12,6 +12,7 @@ from weir.connectors.staging import StagingWriter
 from weir.core.ids import SubtaskId
 from weir.errors import JobRejected
 from weir.ports.operators import Place
+from weir.ports.sinks import SinkOwner
 
 LIMIT_BYTES = 256 << 20
 """Of all rows in memory, unless the job says otherwise."""
@@ -49,6 +50,9 @@ class MemoryCommitter:
     arrivals: Arrivals
     limit_bytes: int
     tables: dict[int, pa.Table]
+
+    def claim(self, owner: SinkOwner) -> None:
+        self.arrivals.claim(owner)
 
     def commit(self, sequence: int, names: tuple[str, ...]) -> None:
         if sequence not in self.tables:

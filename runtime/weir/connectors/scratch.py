@@ -13,11 +13,13 @@ from typing import Self
 import pyarrow as pa
 
 from weir.connectors import transaction_names
+from weir.connectors.directory_owner import DirectoryOwner
 from weir.connectors.encodings import Encoding
 from weir.connectors.staging import Staging, StagingWriter
 from weir.connectors.transaction_names import new_token
 from weir.errors import JobRejected
 from weir.ports.operators import Place
+from weir.ports.sinks import SinkOwner
 from weir.storage.objects import store_for
 
 
@@ -28,18 +30,21 @@ class Scratch:
     url: str
     token: str
     storage: Mapping[str, str] = field(default_factory=dict)
+    is_named: bool = False
+    """The user named the place, so that another job may have been given the same one."""
 
     @classmethod
     def at(cls, url: str, storage: Mapping[str, str]) -> Self:
         """A scratch under this URL, or a temporary one if it is empty."""
         token = new_token()
-        return cls(url or f"file://{tempfile.gettempdir()}/weir-{token}", token, storage)
+        place = url or f"file://{tempfile.gettempdir()}/weir-{token}"
+        return cls(place, token, storage, is_named=bool(url))
 
     def writer(self, place: Place) -> StagingWriter:
         return StagingWriter(self.staging(), place, self.token)
 
     def arrivals(self) -> "Arrivals":
-        return Arrivals(self.staging(), self.token)
+        return Arrivals(self.staging(), self.token, self.is_named)
 
     def staging(self) -> Staging:
         return Staging(store_for(self.url, self.storage), self.url.rstrip("/"), Encoding.ARROW)
@@ -51,6 +56,11 @@ class Arrivals:
 
     staging: Staging
     token: str
+    is_named: bool = False
+
+    def claim(self, owner: SinkOwner) -> None:
+        if self.is_named:
+            DirectoryOwner(self.staging.store, self.staging.directory).claim(owner)
 
     def load(self, names: tuple[str, ...]) -> pa.Table:
         """The rows of these transactions; without columns if none are left."""

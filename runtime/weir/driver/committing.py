@@ -9,15 +9,22 @@ own code raised, the attempt fails too, and the restart strategy counts it (spec
 import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 
 from weir.core.coordinator import actions, events
 from weir.core.ids import Epoch, OperatorId, SubtaskId
 from weir.core.job import Event
 from weir.errors import Fenced, JobRejected, WeirError
 from weir.ports.failures import UserCodeFailed, error_of, in_words
-from weir.ports.sinks import Committer
+from weir.ports.sinks import Claims, Committer, SinkOwner
+from weir.storage.waiting import until_answered
 
 log = logging.getLogger("weir.driver")
+
+
+def _claimed(committer: Claims, owner: SinkOwner) -> bool:
+    committer.claim(owner)
+    return True
 
 
 class Committing:
@@ -37,6 +44,13 @@ class Committing:
             for sink in committers
         }
 
+    def claim(self, job: str, commits: Mapping[OperatorId, int], *, may_take_over: bool) -> None:
+        """Make each sink's place this job's, before anything happens there."""
+        for sink, committer in self._committers.items():
+            if isinstance(committer, Claims):
+                owner = SinkOwner(job, sink, commits.get(sink, 0), may_take_over)
+                until_answered(partial(_claimed, committer, owner))
+
     def commit(self, action: actions.CommitTransactions) -> None:
         sink = action.commit.sink
         self._threads[sink].submit(self._commit, action)
@@ -54,7 +68,7 @@ class Committing:
         except UserCodeFailed as failure:
             why = f"commit {commit.sequence}: {failure}"
             self._tell(events.CommitInDoubt(commit.sink, commit.sequence, why, error_of(failure)))
-        except Exception as problem:  # noqa: BLE001 - the external system may fail in any way
+        except BaseException as problem:  # noqa: BLE001 - connectors, user code, native code
             why = in_words(problem)
             log.warning("Commit %s of sink %s failed: %s", commit.sequence, commit.sink, why)
             self._tell(events.CommitInDoubt(commit.sink, commit.sequence))
@@ -103,7 +117,7 @@ class Committing:
                 ticket, sink, str(failure), error_of(failure)
             )
             self._tell(unresolved)
-        except Exception as problem:  # noqa: BLE001 - the external system may fail in any way
+        except BaseException as problem:  # noqa: BLE001 - connectors, user code, native code
             log.warning("Transactions of an earlier attempt are still open: %s", in_words(problem))
             self._tell(events.TransactionsUnresolved(ticket))
         else:

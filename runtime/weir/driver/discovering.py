@@ -72,7 +72,7 @@ class Discovering:
                 return
             except (OSError, Unavailable) as problem:
                 log.warning("%s could not look for new splits: %s", operator, problem)
-            except Exception as problem:  # noqa: BLE001 - a connector may fail in any way
+            except BaseException as problem:  # noqa: BLE001 - connectors, user code, native code
                 has_failed = True
                 why, error = in_words(problem), error_of(problem)
                 self._tell(OperatorCoordinatorFailed(operator, why, error))

@@ -18,7 +18,7 @@ from weir.core.coordinator import events
 from weir.core.enumerator import Pool
 from weir.core.health import Health
 from weir.core.ids import OperatorId, RequestId
-from weir.core.job import Action, Event
+from weir.core.job import Action, Event, Job
 from weir.core.lifecycle import JobStatus
 from weir.core.policy import Policy
 from weir.core.snapshots import CheckpointKind
@@ -196,6 +196,7 @@ class Driver:
             self._loop = loop
             for event in self._queue:
                 loop.tell(event)
+        self._claim_sinks(begun, loop.job)
         self.slots.open()
         if isinstance(begun.resolution, recovery.ReplayCommit):
             loop.tell(events.StatusReported(JobStatus.STOPPED, 0.5))
@@ -205,6 +206,14 @@ class Driver:
             self._source_commits.start()
         end = loop.run(first)
         return Ending(end.status, end.fenced)
+
+    def _claim_sinks(self, begun: Begun, job: Job) -> None:
+        commits = {sink: ledger.sequence for sink, ledger in job.coordinator.ledgers.items()}
+        directory, resolution = self._submission.directory, begun.resolution
+        restores_another = isinstance(
+            resolution, recovery.RestoreFrom
+        ) and not resolution.path.startswith(f"{directory}/")
+        self._committing.claim(directory, commits, may_take_over=restores_another)
 
     def _make_loop(self, begun: Begun) -> tuple[Loop, tuple[Action, ...]]:
         submission, reign = self._submission, begun.reign

@@ -76,7 +76,7 @@ class SourceCommits:
         try:
             unread = (*pool.free, *self._being_read(operator, manifest))
             source.completed(pool.seen, unread)
-        except Exception as problem:  # noqa: BLE001 - a connector may fail in any way
+        except BaseException as problem:  # noqa: BLE001 - connectors, user code, native code
             log.warning("%s could not commit what has been read: %s", operator, in_words(problem))
 
     def _being_read(self, operator: OperatorId, manifest: Manifest) -> Iterator[SplitId]:
@@ -90,5 +90,5 @@ class SourceCommits:
     def _stop(self, operator: OperatorId, source: Commits) -> None:
         try:
             source.stop()
-        except Exception as problem:  # noqa: BLE001 - a connector may fail in any way
+        except BaseException as problem:  # noqa: BLE001 - connectors, user code, native code
             log.warning("%s did not stop cleanly: %s", operator, in_words(problem))

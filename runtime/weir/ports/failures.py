@@ -38,7 +38,11 @@ def user_frames(error: BaseException) -> tuple[str, ...]:
 
 
 def in_words(error: BaseException) -> str:
-    """What was raised and where. A refusal of ours says all of that itself."""
+    """What was raised and where. A refusal of ours says all of that itself.
+
+    Of ``BaseException``, because a panic of native code (PyO3's ``PanicException``) is no
+    ``Exception``, and code that must answer for whatever is raised reports this.
+    """
     if isinstance(error, WeirError | UserCodeFailed):
         return str(error)
     frames = user_frames(error)

@@ -7,9 +7,9 @@ is idempotent by number; a transaction's name says who made it (spec R5).
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from weir.core.ids import SubtaskId
+from weir.core.ids import OperatorId, SubtaskId
 from weir.ports.operators import Batch, Place
 
 
@@ -44,6 +44,30 @@ class Committer(Protocol):
         self, subtasks: tuple[SubtaskId, ...], owner: tuple[int, int], keep: frozenset[str]
     ) -> None:
         """Abort what older owners (epoch, attempt) of these subtasks left, except what is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class SinkOwner:
+    """Who writes to a sink's place."""
+
+    job: str
+    """The job's checkpoint directory."""
+    sink: OperatorId
+    commits: int
+    """The highest number that one of its commits has; zero if none was made."""
+    may_take_over: bool
+    """It restores what lies outside its own directory, so it may go on with another's output."""
+
+    def __str__(self) -> str:
+        return f"sink {self.sink} of job {self.job}"
+
+
+@runtime_checkable
+class Claims(Protocol):
+    """What a committer may be besides: one whose place belongs to one job at a time."""
+
+    def claim(self, owner: SinkOwner) -> None:
+        """Called once, before the first resolution and commit; refuses a place of another job."""
 
 
 class Sink(Protocol):

@@ -287,7 +287,7 @@ class Hosted:
         began = perf_counter()
         try:
             captured = self.operator.capture(checkpoint)
-        except Exception as problem:  # noqa: BLE001 - connectors and user code
+        except BaseException as problem:  # noqa: BLE001 - connectors, user code, native code
             self.obey(self.task.fail(checkpoint, Reason.TASK_CHECKPOINT_FAILURE))
             words = f"its synchronous part failed: {in_words(problem)}"
             self.home.failed(self, FailureCause.CHECKPOINT, words, error_of(problem))

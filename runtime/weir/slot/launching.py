@@ -62,7 +62,7 @@ class Prepared:
 
     @classmethod
     def not_made(
-        cls, hosted: Hosted, cause: FailureCause, words: str, failure: Exception
+        cls, hosted: Hosted, cause: FailureCause, words: str, failure: BaseException
     ) -> "Prepared":
         nothing = cls(hosted, Heritage(), {}, was_finished=False)
         return replace(nothing, problem=words, cause=cause, error=error_of(failure))
@@ -112,7 +112,7 @@ class Launcher:
         stage = self._graph.by_id[subtask.operator]
         try:
             operator = operator_for(stage, self._place(subtask, run, home.now))
-        except Exception as failure:  # noqa: BLE001 - connectors and user code
+        except BaseException as failure:  # noqa: BLE001 - connectors, user code, native code
             hosted = self._hosted(home, run, subtask, Stateless())
             words = f"{subtask.operator} could not be set up: {in_words(failure)}"
             is_users = is_of_user_code(failure)
@@ -174,8 +174,8 @@ class Launcher:
             heritage = self._heritage(inheritance, restored)
             self._remember_layers(hosted, heritage, inheritance)
             replays = self._replays(inheritance)
-        except Exception as failure:  # noqa: BLE001 - storage may fail in any way
-            words = f"its state could not be read: {failure}"
+        except BaseException as failure:  # noqa: BLE001 - storage and native code
+            words = f"its state could not be read: {in_words(failure)}"
             home.post(Prepared.not_made(hosted, FailureCause.CHECKPOINT, words, failure))
             return
         hosted.time.restore(dict(inheritance.watermarks))

@@ -189,9 +189,9 @@ class Mailbox:
             act()
         except UserCodeFailed as failure:
             self.failed(hosted, FailureCause.USER_CODE, str(failure), error_of(failure))
-        except AssertionError:
+        except (AssertionError, KeyboardInterrupt):
             raise
-        except Exception as problem:
+        except BaseException as problem:  # a panic of native code and sys.exit too
             if not isinstance(problem, WeirError):  # which says itself what is wrong
                 log.warning("%s failed", hosted.subtask, exc_info=True)
             is_users = is_of_user_code(problem)
@@ -316,7 +316,7 @@ class Mailbox:
         hosted.is_ready = False
         try:
             hosted.operator.close()
-        except Exception:
+        except BaseException:  # a panic of native code too
             log.warning("%s did not close cleanly", hosted.subtask, exc_info=True)
 
     # -- what the exchange brings

@@ -1,8 +1,9 @@
 """The asynchronous part of a snapshot: files go up beside the mailbox, handles come back.
 
-A failed upload is a decline and nothing worse. Whoever uploaded the files of a checkpoint that will
-not be used deletes them, unless the coordinator was told of them (spec C7, C18). The mailbox hears
-of an upload's end in its own turn, through the ``settle`` it hands in.
+A failed upload is a decline and nothing worse, whatever it raised: an upload that ended without a
+word would leave every checkpoint to its timeout. Whoever uploaded the files of a checkpoint that
+will not be used deletes them, unless the coordinator was told of them (spec C7, C18). The mailbox
+hears of an upload's end in its own turn, through the ``settle`` it hands in.
 """
 
 import logging
@@ -27,6 +28,7 @@ from weir.core.snapshots import (
 )
 from weir.core.task import Order, Task
 from weir.exchange.sizes import size_of
+from weir.ports.failures import in_words
 from weir.ports.operators import Captured, KeyedPiece
 from weir.slot.in_flight import write_in_flight
 from weir.slot.keeping import StateFiles
@@ -178,7 +180,7 @@ class Uploads:
         checkpoint = upload.barrier.checkpoint
         try:
             whole = self._write(upload, captured, snapshot)
-        except Exception as problem:  # noqa: BLE001 - storage and user code; any failure declines
+        except BaseException as problem:  # noqa: BLE001 - a panic of native code declines too
             self._failed(upload, Reason.CHECKPOINT_ASYNC_EXCEPTION, problem, settle)
         else:
             self._done(upload)
@@ -235,7 +237,7 @@ class Uploads:
                 )
                 for channel, side, batches in rows
             )
-        except Exception as problem:  # noqa: BLE001 - storage; any failure declines
+        except BaseException as problem:  # noqa: BLE001 - a panic of native code declines too
             self._failed(upload, Reason.CHANNEL_STATE_SHARED_STREAM_EXCEPTION, problem, settle)
         else:
             self._done(upload)
@@ -257,12 +259,14 @@ class Uploads:
         if upload.is_discarded:
             self._remove(upload)
 
-    def _failed(self, upload: Upload, reason: Reason, problem: Exception, settle: Settle) -> None:
-        checkpoint = upload.barrier.checkpoint
+    def _failed(
+        self, upload: Upload, reason: Reason, problem: BaseException, settle: Settle
+    ) -> None:
+        checkpoint, words = upload.barrier.checkpoint, in_words(problem)
         # The driver warns of it, with this cause, when it aborts the checkpoint.
-        log.info("%s could not upload checkpoint %s: %s", self._subtask, checkpoint, problem)
+        log.info("%s could not upload checkpoint %s: %s", self._subtask, checkpoint, words)
         self._done(upload)
-        settle(lambda task: task.fail(checkpoint, reason), str(problem))
+        settle(lambda task: task.fail(checkpoint, reason), words)
 
     def _remove(self, upload: Upload) -> None:
         try:

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from weir.connectors import file_blocks
+from weir.connectors import file_blocks, file_source
 from weir.connectors.encodings import Encoding
 from weir.connectors.file_cursor import SplitChanged
 from weir.connectors.file_source import FileSource, first_schema
 from weir.errors import JobRejected
+from weir.ports.sources import Discovery
 
 SCHEMA = pa.schema([("id", pa.int64()), ("word", pa.string())])
 ROWS = pa.table({"id": range(1_000), "word": [f"word {n}" for n in range(1_000)]}, schema=SCHEMA)
@@ -106,6 +107,60 @@ def test_a_file_that_was_deleted_and_put_back_is_not_found_again(tmp_path, encod
     WRITERS[encoding](tmp_path / "a")
 
     assert source.discover(seen).splits == ()
+
+
+def test_a_file_is_its_whole_path(tmp_path, encoding):
+    """R5: a job that is given another directory reads files of names that it has seen before."""
+    for directory in ("old", "new"):
+        (tmp_path / directory).mkdir()
+        WRITERS[encoding](tmp_path / directory / "a")
+    seen = a_source(tmp_path / "old", encoding).discover("").seen
+    moved = a_source(tmp_path / "new", encoding).discover(seen)
+    assert moved.splits == (f"file://{tmp_path}/new/a",)
+    assert a_source(tmp_path / "new", encoding).discover(moved.seen).splits == ()
+    assert a_source(tmp_path / "old", encoding).discover(moved.seen).splits == ()
+
+
+def test_what_an_older_checkpoint_has_seen_by_name_is_not_found_again(tmp_path, encoding):
+    """C15, R5: such checkpoints do not say of which directory the names are."""
+    for name in "ab":
+        WRITERS[encoding](tmp_path / name)
+    found = a_source(tmp_path, encoding).discover('["a"]')
+    assert found.splits == (f"file://{tmp_path}/b",)
+    assert a_source(tmp_path, encoding).discover(found.seen).splits == ()
+
+
+def test_subdirectories_are_read_where_that_is_asked_for(tmp_path, encoding):
+    """R10: as with Spark's recursiveFileLookup; hidden directories stay hidden."""
+    for name in ("b", "a/x/c", "_staging/d", "a/.e/f"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        WRITERS[encoding](tmp_path / name)
+    found = a_source(tmp_path, encoding, is_recursive=True).discover("")
+    assert found.splits == (f"file://{tmp_path}/a/x/c", f"file://{tmp_path}/b")
+
+
+def test_subdirectories_are_never_passed_over_in_silence(tmp_path, encoding, caplog):
+    """U3: once, with an example and the option."""
+    (tmp_path / "a").mkdir()
+    WRITERS[encoding](tmp_path / "a" / "c")
+    source = a_source(tmp_path, encoding)
+    assert source.discover("").splits == ()
+    source.discover("")
+    (record,) = caplog.records
+    assert "1 files in subdirectories, such as a/c" in record.getMessage()
+    assert "recursiveFileLookup" in record.getMessage()
+
+
+def test_a_look_names_a_bounded_number_of_files(tmp_path, encoding, monkeypatch):
+    """R10, R7: the next look goes on behind them, and none is lost."""
+    monkeypatch.setattr(file_source, "MOST_AT_ONCE", 2)
+    for name in "abc":
+        WRITERS[encoding](tmp_path / name)
+    source = a_source(tmp_path, encoding)
+    first = source.discover("")
+    second = source.discover(first.seen)
+    assert [len(first.splits), len(second.splits)] == [2, 1]
+    assert source.discover(second.seen) == Discovery((), second.seen, is_final=False)
 
 
 def test_a_bounded_source_looks_once(tmp_path, encoding):

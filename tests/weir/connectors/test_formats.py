@@ -18,15 +18,14 @@ def a_source(name, declared=None, **given):
     return built_in().source(Options(name, given, declared))
 
 
-def a_sink(name, **given):
-    return built_in().sink(Options(name, given), SCHEMA)
+def a_sink(name, rows=SCHEMA, **given):
+    return built_in().sink(Options(name, given), rows)
 
 
-@pytest.mark.parametrize("name", ["generator", "rate"])
-def test_a_generator_is_what_its_options_say(name):
+def test_a_generator_is_what_its_options_say():
     """D2."""
     source = a_source(
-        name,
+        "generator",
         splits="3",
         rowsPerSecond="900",
         rows="10",
@@ -100,6 +99,25 @@ def test_a_path_without_a_scheme_is_local(encoding, tmp_path):
     sink = a_sink(encoding.value, path=str(tmp_path))
 
     assert (sink.url, sink.encoding) == (f"file://{tmp_path}", encoding)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("json", pa.duration("us")), ("parquet", pa.month_day_nano_interval())],
+    ids=str,
+)
+def test_rows_that_a_file_cannot_hold_are_refused_when_the_job_is_built(name, kind):
+    """U3: and not at the first checkpoint, for ever."""
+    rows = pa.schema([("id", pa.int64()), ("wait", kind)])
+    with pytest.raises(JobRejected, match=f"the {name} sink cannot write these rows"):
+        a_sink(name, rows, path="/tmp/weir-out")  # noqa: S108
+
+
+@pytest.mark.parametrize("name", ["json", "parquet"])
+def test_binary_maps_and_nested_rows_are_accepted(name):
+    """R10."""
+    rows = pa.schema([("b", pa.binary()), ("m", pa.map_(pa.string(), pa.list_(pa.float64())))])
+    assert a_sink(name, rows, path="/tmp/weir-out")  # noqa: S108
 
 
 def test_files_need_a_path():

@@ -4,6 +4,7 @@ from queue import SimpleQueue
 from threading import Event
 
 import pytest
+from polars.exceptions import PanicException
 
 from weir.core.coordinator import actions, events
 from weir.core.ids import AttemptId, CheckpointId, Epoch, OperatorId, SubtaskId
@@ -11,6 +12,7 @@ from weir.core.snapshots import Commit, Transaction
 from weir.driver.committing import Committing
 from weir.errors import Fenced, JobRejected
 from weir.ports.failures import UserCodeFailed
+from weir.ports.sinks import SinkOwner
 
 FILES, TABLE = OperatorId("files"), OperatorId("table")
 LONG_ENOUGH = 20.0
@@ -77,7 +79,11 @@ def test_a_commit_that_happened_is_confirmed(sinks):
     assert sinks.files.committed == [(1, ("a", "b"))]
 
 
-@pytest.mark.parametrize("problem", [OSError("gone"), Fenced("newer"), ValueError()], ids=repr)
+@pytest.mark.parametrize(
+    "problem",
+    [OSError("gone"), Fenced("newer"), ValueError(), PanicException("native code")],
+    ids=repr,
+)
 def test_a_commit_that_failed_is_in_doubt(sinks, problem):
     """R5: the answer may have been lost; it comes again under its number."""
     sinks.files.problems.append(problem)
@@ -91,6 +97,21 @@ def test_a_commit_that_can_never_succeed_ends_the_driver(sinks):
     sinks.files.problems.append(rejected)
     sinks.commit(FILES, 1, "a")
     assert sinks.next() is rejected
+
+
+def test_sinks_whose_place_belongs_to_one_job_hear_whose_it_is():
+    """R5: before anything happens there; other committers need not know."""
+    claimed = []
+
+    class Claiming(Committer):
+        def claim(self, owner):
+            claimed.append(owner)
+
+    committing = Committing({FILES: Claiming(), TABLE: Committer()}, print, print)
+    committing.claim("s3://bucket/job", {FILES: 7}, may_take_over=True)
+    committing.close()
+
+    assert claimed == [SinkOwner("s3://bucket/job", FILES, 7, may_take_over=True)]
 
 
 def test_commits_of_one_sink_keep_their_order(sinks):
@@ -122,9 +143,10 @@ def test_open_transactions_are_resolved_by_each_sink_for_its_own_subtasks(sinks)
     assert sinks.table.resolved == [((SubtaskId(TABLE, 0),), (3, 4), frozenset({"a"}))]
 
 
-def test_one_sink_that_cannot_be_asked_leaves_the_whole_unresolved(sinks):
+@pytest.mark.parametrize("problem", [OSError("gone"), PanicException("native code")], ids=repr)
+def test_one_sink_that_cannot_be_asked_leaves_the_whole_unresolved(sinks, problem):
     """R5: it is asked again."""
-    sinks.table.problems.append(OSError("gone"))
+    sinks.table.problems.append(problem)
     sinks.resolve(SubtaskId(FILES, 0), SubtaskId(TABLE, 0))
     assert sinks.next() == events.TransactionsUnresolved(9)
 

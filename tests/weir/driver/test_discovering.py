@@ -3,6 +3,7 @@
 from queue import Empty, SimpleQueue
 
 import pytest
+from polars.exceptions import PanicException
 
 from fed_jobs import MORE, ONE, READ, TWO, FedSource
 from weir.core.enumerator import Pool, Splits
@@ -95,6 +96,14 @@ def test_a_look_that_failed_is_tried_again_from_the_same_place(look, caplog):
     look({READ: source})
     assert source.asked == ["", ""]
     assert "read could not look for new splits: no such bucket" in caplog.text
+
+
+def test_a_panic_of_native_code_does_not_end_the_search(look, caplog):
+    """R1: a job whose search ended in silence would wait for splits for ever."""
+    source = FedSource(found=[PanicException("overflow"), FINAL])
+    look({READ: source})
+    assert source.asked == ["", ""]
+    assert "read could not look for new splits: PanicException: overflow" in caplog.text
 
 
 def test_a_look_that_can_never_succeed_ends_the_driver(look):

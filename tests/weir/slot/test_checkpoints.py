@@ -268,7 +268,7 @@ def test_a_savepoint_completing_beside_a_checkpoint_takes_nothing_from_it(source
 
 def test_a_failure_of_the_synchronous_part_declines_and_fails_the_subtask(source, sink):
     """C9: a subtask whose capture failed is in no known state."""
-    source.forgets = True
+    source.forgets = OSError("nobody knows where we are")
     with slots_in_hand(a_chain(source, sink)) as job:
         begin(job)
         job.assign(READ_0, ONE)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import pytest
+from polars.exceptions import PanicException
 
 from fed_jobs import (
     ONE,
@@ -282,6 +283,42 @@ def test_the_words_of_a_failure_are_bounded(source, sink):
     assert len(failed.words) == LONGEST_WORDS
 
 
+@pytest.mark.parametrize("raised", [PanicException("overflow"), SystemExit(3)], ids=repr)
+def test_what_is_no_exception_in_python_fails_the_subtask_with_its_reason(source, sink, raised):
+    """R4, U3: a panic of native code or sys.exit() in user code does not end the slot."""
+    source.feed(2)
+    with slots_in_hand(a_chain(source, sink, FailsAt(2, raised))) as job:
+        begin(job)
+        job.assign(READ_0, ONE)
+        job.until(lambda: job.heard(Failed))
+        (failed,) = job.heard(Failed)
+    assert (failed.subtask, failed.cause) == (WORK_0, FailureCause.USER_CODE)
+    assert failed.words == f"{type(raised).__name__}: {raised}"
+
+
+def test_a_panic_in_the_synchronous_part_declines_and_fails_the_subtask(source, sink):
+    """C9: with its reason, as any other failure of the synchronous part."""
+    source.forgets = PanicException("no position")
+    with slots_in_hand(a_chain(source, sink)) as job:
+        begin(job)
+        job.assign(READ_0, ONE)
+        job.tell(READ_0, a_barrier(1))
+        job.until(lambda: job.heard(Failed))
+        (failed,) = job.heard(Failed)
+    assert failed.cause is FailureCause.CHECKPOINT
+    assert failed.words == "its synchronous part failed: PanicException: no position"
+
+
+def test_a_panic_while_a_subtask_is_set_up_is_a_failure_of_that_subtask(source, sink):
+    """R4, U3."""
+    sink.breaks = PanicException("no sink")
+    with slots_in_hand(a_chain(source, sink)) as job:
+        job.host()
+        job.until(lambda: job.heard(Failed))
+        (failed,) = job.heard(Failed)
+    assert failed.words == f"{WRITE} could not be set up: PanicException: no sink"
+
+
 def test_a_failure_of_one_subtask_stops_no_other(source, sink):
     """R4: what becomes of the job is the driver's decision."""
     source.feed(2)
@@ -295,7 +332,7 @@ def test_a_failure_of_one_subtask_stops_no_other(source, sink):
 
 def test_a_sink_that_cannot_be_opened_is_a_failure_of_its_subtask(source, sink):
     """R4, U3: the reason names the operator."""
-    sink.breaks = True
+    sink.breaks = OSError("there is no such sink")
     with slots_in_hand(a_chain(source, sink)) as job:
         job.host()
         job.until(lambda: job.heard(Failed))

@@ -4,6 +4,7 @@ import logging
 
 import pyarrow as pa
 import pytest
+from polars.exceptions import PanicException
 
 from slots_in_hand import Hand, a_barrier
 from weir.core.alignment import Aligner
@@ -36,6 +37,11 @@ PIECE = KeyedPiece(GROUPS, lambda: pa.py_buffer(CONTENT))
 
 def fails():
     raise OSError("the disk is full")
+
+
+def panics():
+    """A panic of Rust code, which PyO3 raises as a BaseException that is no Exception."""
+    raise PanicException("not yet implemented")
 
 
 class Bench:
@@ -142,6 +148,33 @@ def test_a_transaction_that_cannot_be_made_durable_is_a_decline(bench, caplog):
     caplog.set_level(logging.CRITICAL)
     bench.start(before_ack=(fails,))
     assert [type(order) for order in bench.orders] == [Discard, Decline]
+
+
+def test_a_panic_of_native_code_in_an_upload_is_a_decline_with_its_reason(bench, caplog):
+    """C18: an upload ends in an ack or a decline, whatever is raised."""
+    bench.start(keyed=(PIECE,), before_ack=(panics,))
+    assert [type(order) for order in bench.orders] == [Discard, Decline]
+    assert bench.words == ["PanicException: not yet implemented"]
+    assert bench.names() == []
+    assert not bench.uploads.is_busy
+    assert "could not upload checkpoint 1: PanicException: not yet implemented" in caplog.text
+
+
+def test_a_panic_while_data_in_flight_is_written_is_a_decline(bench, caplog):
+    """A4, C18."""
+    caplog.set_level(logging.CRITICAL)
+
+    class Panicking(StateFiles):
+        def put(self, *_, **__):
+            panics()
+
+    bench.start()
+    bench.orders.clear()
+    bench.uploads._files = Panicking(Keeping(f"file://{bench.directory}", 0, 0))  # noqa: SLF001
+    batch = pa.record_batch({"n": [1]})
+    bench.uploads.persist_in_flight(CheckpointId(1), ((EDGE, Side.INPUT, (batch,)),), bench.settle)
+    (declined,) = [order for order in bench.orders if isinstance(order, Decline)]
+    assert declined.reason is Reason.CHANNEL_STATE_SHARED_STREAM_EXCEPTION
 
 
 def test_the_files_of_an_aborted_checkpoint_are_deleted(bench):
