@@ -91,7 +91,7 @@ class ProcessorHead:
     time_mode: str = "None"
     """PySpark's words: None, ProcessingTime, EventTime."""
     event_time: str = ""
-    """The column that watermarks are made of; empty: the input has it no more, and no row is late."""
+    """The column that watermarks are made of; empty: the input has it no more, none is late."""
     initial_state: object = None
     """What the user gave to begin with: a grouped DataFrame, which stays in the driver."""
     initial: pa.Schema | None = None

@@ -5,8 +5,8 @@ sorted tuple in the key's slot, which makes them part of every snapshot like any
 it each time has the slots that wait for it, and a heap has the times; this second form is made
 anew from the first after a restore.
 
-A timer is due when the watermark or the clock has reached its time, as in Spark. One that is set for
-the past is due at once.
+A timer is due when the watermark or the clock has reached its time, as in Spark. One that is set
+for the past is due at once.
 """
 
 import heapq

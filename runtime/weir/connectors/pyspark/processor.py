@@ -3,8 +3,9 @@
 ``handleInputRows`` is called once for each key of a batch, with the rows of that key in the batch;
 keys come in the order of their first row. What PySpark calls the current batch's processing time is
 the clock when the batch was taken up. Timers fire between batches, for a bounded time and the
-earliest first; as in PySpark a timer is deleted after its handler returned. Timers that a snapshot
-found due and not fired are in its state, and fire as soon as it is restored (spec A11).
+earliest first; as in PySpark a timer is deleted after its handler returned, and only its key has the
+names of the columns. Timers that a snapshot found due and not fired are in its state, and fire as
+soon as it is restored (spec A11).
 
 In event-time mode a row that is older than the watermark is late: it is counted and dropped before
 ``handleInputRows`` could see it. PySpark judges rows by the watermark of the micro-batch before;
@@ -33,7 +34,7 @@ from pyspark.sql.streaming.stateful_processor import (
 from weir.connectors.pyspark.frames import FrameShape
 from weir.connectors.pyspark.handle import Handle
 from weir.connectors.pyspark.initial_rows import INITIAL_ROWS, InitialRows
-from weir.connectors.pyspark.rows import MisfitRow, RowShape
+from weir.connectors.pyspark.rows import MisfitRow, RowShape, row_maker
 from weir.core.ids import CheckpointId, EdgeId, Millis
 from weir.core.key_groups import range_of
 from weir.dataflow.physical import ProcessorHead, RowsAs
@@ -102,6 +103,7 @@ class ProcessorOperator:
         self.late_rows = 0
         fields = tuple(head.input.field(name) for name in head.keys)
         self._keys = pieces.Keys(fields, place.max_parallelism)
+        self._key_row = row_maker(head.keys)
         self._versions = Versions()
 
     def restore(self, heritage: Heritage) -> None:
@@ -278,7 +280,9 @@ class ProcessorOperator:
         try:
             yielded: list[object] = list(
                 self._processor.handleExpiredTimer(
-                    key=key, timerValues=times, expiredTimerInfo=ExpiredTimerInfo(expiry)
+                    key=self._key_row(key),
+                    timerValues=times,
+                    expiredTimerInfo=ExpiredTimerInfo(expiry),
                 )
             )
         except JobRejected:

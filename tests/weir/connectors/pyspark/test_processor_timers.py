@@ -139,6 +139,22 @@ def test_a_timer_is_handed_over_by_the_names_of_its_parameters():
     assert job.fire() == [{"word": "a", "total": 20}]
 
 
+class Naming(Reminder):
+    """Asks the key of a timer by its name."""
+
+    def handleExpiredTimer(self, key, timerValues, expiredTimerInfo):  # noqa: N802, N803, ARG002
+        yield (key.word, expiredTimerInfo.getExpiryTimeInMs())
+
+
+def test_the_key_of_a_timer_has_the_names_of_its_columns():
+    """D1: as in PySpark, where it is a Row."""
+    job = ProcessorUnderTest(Naming(), time_mode="EventTime").begin()
+    job.process({"word": "a", "amount": 20})
+    job.operator.advance(20)
+
+    assert job.fire() == [{"word": "a", "total": 20}]
+
+
 # Late rows
 
 
