@@ -17,7 +17,7 @@ from simulation.uploads import Uploads
 from simulation.world import World
 from weir.core import attempt as attempts
 from weir.core.alignment import Tracker
-from weir.core.barriers import Barrier, CancelMarker, EndOfData, Watermark
+from weir.core.barriers import Barrier, CancelMarker, EndOfData, Idle, Watermark
 from weir.core.coordinator import events
 from weir.core.ids import AttemptId, ChannelId, CheckpointId, Epoch, SlotId, SubtaskId
 from weir.core.job import SplitWanted
@@ -147,7 +147,10 @@ class Hosted:
             elif source.wants_split:
                 source.wants_split = False
                 self.say(SplitWanted(self.attempt, task.subtask))
+            else:
+                self._pass_idleness_on(is_idle=source.is_idle)
             return
+        self._pass_idleness_on(is_idle=False)
         self._emit(source.poll(self.world.rng.randint(1, 2)))
         if source.current is not None and self.world.rng.random() < 0.5:
             time = source.low_watermark()
@@ -159,18 +162,23 @@ class Hosted:
 
     def advance(self, channel: ChannelId, marker: object) -> None:
         operator = self.operator
-        if isinstance(marker, Watermark):
-            operator.advance(channel, marker.time)
-        else:
-            assert isinstance(marker, EndOfData)
-            operator.at_end.add(channel)
-        inputs = self.topology.inputs[self.task.subtask]
-        if all(channel in operator.at_end for channel in inputs):
+        operator.advance(channel, marker)
+        if operator.time.is_over:
             self.end_of_data()
-        elif operator.watermark > operator.sent_watermark:
+            return
+        if operator.watermark > operator.sent_watermark:
             operator.sent_watermark = operator.watermark
+            operator.sent_idle = False
             self._emit(operator.flush())
             self._to_all(Watermark(operator.watermark))
+        self._pass_idleness_on(is_idle=operator.time.is_idle)
+
+    def _pass_idleness_on(self, *, is_idle: bool) -> None:
+        operator = self.operator
+        if is_idle != operator.sent_idle:
+            operator.sent_idle = is_idle
+            self._emit(operator.flush())
+            self._to_all(Idle() if is_idle else Watermark(operator.sent_watermark))
 
     def end_of_data(self) -> None:
         if self.task.at_end:
@@ -253,7 +261,7 @@ class Hosted:
             return
         incremental = self.home.sim.scenario.policy.incremental
         self.uploads.start(barrier, captured, incremental=incremental)
-        watermarks = self.operator.edge_watermarks()
+        watermarks = self.operator.time.by_edge()
         self.uploads.decorate(barrier.checkpoint, watermarks, reached_end=self.task.at_end)
         self.watch_time()
 

@@ -12,19 +12,19 @@ from dataclasses import dataclass, field
 from simulation.external import External, Owner
 from simulation.scenario import MAX_PARALLELISM
 from simulation.world import World
-from weir.core.enumerator import AssignSplit, NoMoreSplits
+from weir.core.barriers import EndOfData, Idle, Watermark
+from weir.core.enumerator import AssignSplit, Message, NoMoreSplits, NoSplitsYet
 from weir.core.ids import ChannelId, CheckpointId, EdgeId, Millis, SubtaskId
 from weir.core.key_groups import group_of, hash_of_long, owner_of
 from weir.core.snapshots import Redistribution, Transaction
 from weir.core.topology import EdgeKind, Topology
+from weir.slot.event_time import EventTime
 
 KEYS = 7
 GROUPS = {key: group_of(hash_of_long(key), MAX_PARALLELISM) for key in range(KEYS)}
 
 Input = tuple[int, int, str, int, int]
 """(split, offset, tag, key, count) of a row on its way; the tag tells branches apart."""
-
-FOREVER = Millis(1 << 60)
 
 
 def key_of(split: int, offset: int) -> int:
@@ -103,11 +103,10 @@ class Operator:
         self.topology = topology
         self.subtask = subtask
         self.router = Router(topology, subtask, topology.outputs[subtask])
-        self.watermarks: dict[ChannelId, Millis] = dict.fromkeys(
-            topology.inputs[subtask], Millis(0)
-        )
-        self.at_end: set[ChannelId] = set()
+        self.heard: dict[ChannelId, Millis] = dict.fromkeys(topology.inputs[subtask], Millis(0))
+        self.time = EventTime(self.heard)
         self.sent_watermark = Millis(0)
+        self.sent_idle = False
 
     # state
 
@@ -122,8 +121,7 @@ class Operator:
         raise AssertionError(f"{self.subtask} has no list state {name}, yet {items}")
 
     def restore_watermarks(self, watermarks: dict[EdgeId, Millis]) -> None:
-        for channel in self.watermarks:
-            self.watermarks[channel] = watermarks.get(channel.edge, Millis(0))
+        self.time.restore(watermarks)
         self.sent_watermark = self.watermark
 
     # work
@@ -145,20 +143,24 @@ class Operator:
 
     @property
     def watermark(self) -> Millis:
-        return min((t for c, t in self.watermarks.items() if c not in self.at_end), default=FOREVER)
+        return self.time.now
 
-    def edge_watermarks(self) -> tuple[tuple[EdgeId, Millis], ...]:
-        lowest: dict[EdgeId, Millis] = {}
-        for channel, time in self.watermarks.items():
-            known = FOREVER if channel in self.at_end else time
-            lowest[channel.edge] = min(lowest.get(channel.edge, FOREVER), known)
-        return tuple(sorted(lowest.items()))
-
-    def advance(self, channel: ChannelId, time: Millis) -> None:
-        if channel in self.watermarks:
-            if time < self.watermarks[channel]:
-                self.world.violated(f"the watermark of {channel} went back to {time}")
-            self.watermarks[channel] = time
+    def advance(self, channel: ChannelId, marker: object) -> None:
+        before = self.watermark
+        match marker:
+            case Watermark(time):
+                if time < self.heard[channel]:
+                    self.world.violated(f"the watermark of {channel} went back to {time}")
+                self.heard[channel] = time
+                self.time.advance(channel, time)
+            case Idle():
+                self.world.saw("an idle channel")
+                self.time.rest(channel)
+            case _:
+                assert isinstance(marker, EndOfData)
+                self.time.end(channel)
+        if self.watermark < before:
+            self.world.violated(f"the time of {self.subtask} went back to {self.watermark}")
 
 
 class Source(Operator):
@@ -171,12 +173,20 @@ class Source(Operator):
         self.highest = -1
         self.wants_split = True
         self.no_more = False
+        self.is_idle = False
 
-    def hear(self, message: AssignSplit | NoMoreSplits) -> None:
+    def hear(self, message: Message) -> None:
         """The enumerator's answer to a wish for a split."""
+        self.is_idle = isinstance(message, NoSplitsYet)
         if isinstance(message, NoMoreSplits):
             self.no_more = True
-            return
+        elif isinstance(message, AssignSplit):
+            self._begin(message)
+
+    def _begin(self, message: AssignSplit) -> None:
+        if self.sent_idle:
+            self.world.saw("an idle source went on")
+            self.world.time_is_checked = False
         split = int(message.split)
         if split in self.positions:
             self.world.violated(f"{self.subtask} was given split {split} twice")

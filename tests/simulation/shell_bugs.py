@@ -281,4 +281,37 @@ SHELL_BUGS = (
         "count = min(rows, 1)",
         (f"{_SLOT}/test_rescaled_functions.py",),
     ),
+    # D4: event time
+    Bug(
+        "an exhausted split is forgotten before its time counts",
+        ("D4",),
+        "weir.slot.reading",
+        "                self._exhausted = max(self._exhausted, current.latest)\n",
+        "",
+        (f"{_SLOT}/test_reading.py", f"{_SLOT}/test_watermarks.py"),
+    ),
+    Bug(
+        "the time of exhausted splits is in no checkpoint",
+        ("D4", "A10"),
+        "weir.slot.reading",
+        "        self._restore_time(heritage.lists.get(EVENT_TIME, ()))\n",
+        "",
+        (f"{_SLOT}/test_reading.py", f"{_SLOT}/test_watermarks.py"),
+    ),
+    Bug(
+        "a reader is idle while its request is under way",
+        ("D4",),
+        "weir.slot.reading",
+        "return self._knows_of_none and not self._open",
+        "return not self._open",
+        (f"{_SLOT}/test_reading.py",),
+    ),
+    Bug(
+        "time turns back when an idle channel goes on",
+        ("D4",),
+        "weir.slot.event_time",
+        "        self.now = max(self.now, self._least(self._promised))\n",
+        "        self.now = self._least(self._promised)\n",
+        (f"{_SLOT}/test_event_time.py",),
+    ),
 )

@@ -19,7 +19,7 @@ from weir.core.alignment import Aligner, Tracker
 from weir.core.barriers import Barrier, CancelMarker, EndOfInput
 from weir.core.channels import Inbox, Outbox
 from weir.core.coordinator import events
-from weir.core.enumerator import AssignSplit, NoMoreSplits
+from weir.core.enumerator import AssignSplit, NoMoreSplits, NoSplitsYet
 from weir.core.ids import RECOVERED, AttemptId, ChannelId, CheckpointId, SlotId, SubtaskId
 from weir.core.lifecycle import SubtaskRunning
 from weir.core.policy import Mode
@@ -181,7 +181,7 @@ class Slot:
             reason = closing if hosted is None else Reason.CHECKPOINT_DECLINED_TASK_NOT_READY
             decline = events.SubtaskDeclined(attempt, message.checkpoint, subtask, reason)
             self.boss.hear(self.name, decline, soft=True)
-        elif hosted is not None and isinstance(message, AssignSplit | NoMoreSplits):
+        elif hosted is not None and isinstance(message, AssignSplit | NoSplitsYet | NoMoreSplits):
             self.world.at(1, self.post, subtask, attempt, message)
 
     def die(self) -> None:
@@ -313,7 +313,7 @@ class Slot:
                 self._hear_completed(hosted, message)
             case Settled(act):
                 hosted.obey(act(task))
-            case AssignSplit() | NoMoreSplits():
+            case AssignSplit() | NoSplitsYet() | NoMoreSplits():
                 assert isinstance(hosted.operator, Source)
                 hosted.operator.hear(message)
                 self.turns.idle_sources.discard(task.subtask)

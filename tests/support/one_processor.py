@@ -44,6 +44,7 @@ class ProcessorUnderTest:
     clock: HandSetClock = field(default_factory=HandSetClock)
     is_incremental: bool = False
     initial: pa.Schema | None = None
+    event_time: str = ""
 
     def begin(self, files: Files = (), watermark: int | None = None) -> "ProcessorUnderTest":
         head = ProcessorHead(
@@ -54,6 +55,7 @@ class ProcessorUnderTest:
             schema_of(self.output),
             self.time_mode,
             initial=self.initial,
+            event_time=self.event_time,
         )
         subtask = SubtaskId(OperatorId("counts"), self.index)
         place = Place(

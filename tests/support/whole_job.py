@@ -23,7 +23,7 @@ from weir.core.enumerator import Pool, Splits
 from weir.core.health import Health
 from weir.core.ids import AttemptId, Millis, OperatorId, RequestId, SlotId, SplitId, SubtaskId
 from weir.core.invariants import violations
-from weir.core.job import Event, step
+from weir.core.job import Event, SplitsFound, step
 from weir.core.lifecycle import JobStatus, TimePassed
 from weir.core.policy import Policy
 from weir.core.restarts import UNLIMITED, FixedDelay
@@ -223,6 +223,12 @@ class WholeJob:
         mailbox = Mailbox(launcher, exchange, driver.hear, clock)
         driver.slots[name] = SlotProcess(exchange, mailbox, hand, files)
         driver.heard.append(attempts.SlotRegistered(name, "executor"))
+
+    def find(self, *splits: SplitId) -> None:
+        """Discovery goes on, for every source."""
+        for operator in self.driver.job.splits:
+            found = SplitsFound(operator, splits, splits[-1], is_final=False)
+            self.driver.heard.append(found)
 
     def kill(self, number: int) -> None:
         self.driver.lose(list(self.driver.slots)[number])

@@ -59,6 +59,11 @@ class Watermark:
 
 
 @dataclass(frozen=True, slots=True)
+class Idle:
+    """The sender has nothing to read: its time holds nothing back until a watermark follows."""
+
+
+@dataclass(frozen=True, slots=True)
 class EndOfData:
     """No rows follow; barriers still may."""
 
@@ -68,4 +73,4 @@ class EndOfInput:
     """Nothing follows at all: the sender has finished."""
 
 
-Marker = Barrier | CancelMarker | Watermark | EndOfData | EndOfInput
+Marker = Barrier | CancelMarker | Watermark | Idle | EndOfData | EndOfInput

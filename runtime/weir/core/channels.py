@@ -17,6 +17,7 @@ from weir.core.barriers import (
     CancelMarker,
     EndOfData,
     EndOfInput,
+    Idle,
     Watermark,
 )
 from weir.core.ids import ChannelId, CheckpointId
@@ -24,7 +25,7 @@ from weir.core.ids import ChannelId, CheckpointId
 Element = object
 """A marker or a batch."""
 
-MARKERS = (Barrier, CancelMarker, Watermark, EndOfData, EndOfInput)
+MARKERS = (Barrier, CancelMarker, Watermark, Idle, EndOfData, EndOfInput)
 
 
 def is_batch(element: Element) -> bool:

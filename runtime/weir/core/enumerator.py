@@ -20,6 +20,11 @@ class AssignSplit:
 
 
 @dataclass(frozen=True, slots=True)
+class NoSplitsYet:
+    """Nothing is free now; the reader need not ask again, and gets the next split that is found."""
+
+
+@dataclass(frozen=True, slots=True)
 class NoMoreSplits:
     """Everything has been handed out, for good."""
 
@@ -33,7 +38,7 @@ class Assigned:
     after: CheckpointId
 
 
-Message = AssignSplit | NoMoreSplits
+Message = AssignSplit | NoSplitsYet | NoMoreSplits
 
 
 def shown(split: str) -> str:
@@ -69,10 +74,10 @@ class Splits:
     def pool(self) -> Pool:
         return Pool(self.free, self.seen)
 
-    def give(self, reader: SubtaskId) -> tuple["Splits", Message | None]:
-        """The next split for a reader that asks; None: it has to wait for one to be found."""
+    def give(self, reader: SubtaskId) -> tuple["Splits", Message]:
+        """The next split for a reader that asks, or the news that it has to wait for one."""
         if not self.free and not self.is_final:
-            return replace(self, waiting=(*self.waiting, reader)), None
+            return replace(self, waiting=(*self.waiting, reader)), NoSplitsYet()
         if not self.free:
             return self, NoMoreSplits()
         split, *rest = self.free
@@ -88,7 +93,7 @@ class Splits:
         messages: list[tuple[SubtaskId, Message]] = []
         for reader in self.waiting:
             splits, message = splits.give(reader)
-            if message is not None:
+            if not isinstance(message, NoSplitsYet):
                 messages.append((reader, message))
         return splits, tuple(messages)
 

@@ -230,8 +230,6 @@ def _give_split(job: Job, event: SplitWanted) -> tuple[Job, tuple[Said, ...]]:
     operator = event.subtask.operator
     splits, given = job.splits[operator].give(event.subtask)
     job = replace(job, splits={**job.splits, operator: splits})
-    if given is None:
-        return job, ()
     return _coordinate(job, events.OperatorSpoke(operator, event.subtask, given))
 
 

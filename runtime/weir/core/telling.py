@@ -40,7 +40,7 @@ from weir.core.coordinator.actions import (
     TruncateLog,
     WriteManifest,
 )
-from weir.core.enumerator import AssignSplit, NoMoreSplits, shown
+from weir.core.enumerator import AssignSplit, NoMoreSplits, NoSplitsYet, shown
 from weir.core.ids import NO_CHECKPOINT
 from weir.core.job import Action, Launch
 from weir.core.journal import CheckpointLogged, Entry, EpochTaken, IdsReserved, JobClosed
@@ -151,6 +151,8 @@ def _said(message: object) -> str:
     match message:
         case AssignSplit(split):
             return f"split {shown(split)}"
+        case NoSplitsYet():
+            return "that there are no splits yet"
         case NoMoreSplits():
             return "that there are no more splits"
         case _:

@@ -12,13 +12,13 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from weir.core.barriers import Barrier, CancelMarker, EndOfData, EndOfInput, Watermark
+from weir.core.barriers import Barrier, CancelMarker, EndOfData, EndOfInput, Idle, Watermark
 from weir.core.channels import Element, is_batch
 from weir.core.ids import RECOVERED, ChannelId, SubtaskId
 from weir.core.task import Grant, Order, Task
 
 CONTROL = (Barrier, CancelMarker, EndOfInput)
-TIME = (Watermark, EndOfData)
+TIME = (Watermark, Idle, EndOfData)
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,6 +142,27 @@ def has_event_time(node: Node) -> bool:
     return any(has_event_time(below) for below in inputs_of(node))
 
 
+def event_time_column(node: Node) -> str:
+    """The column that the watermarks which reach this node were made of; empty if it has gone.
+
+    Behind an operator with state it has: what that makes of older rows is not late.
+    """
+    match node:
+        case Read():
+            return node.event_time
+        case Apply():
+            origin = event_time_column(node.input)
+            names = node.schema.names if origin else ()
+            return next((name for name in names if node.step.origin_of(name) == origin), "")
+        case Exchange():
+            return event_time_column(node.input)
+        case Union():
+            found = {event_time_column(below) for below in node.inputs}
+            return found.pop() if len(found) == 1 else ""
+        case Keyed() | Process():
+            return ""
+
+
 def is_aggregated(node: Node) -> bool:
     """Whether its rows replace older rows of the same key."""
     if isinstance(node, Keyed) and isinstance(node.head, AggregateHead):

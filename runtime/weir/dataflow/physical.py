@@ -90,6 +90,8 @@ class ProcessorHead:
     output: pa.Schema
     time_mode: str = "None"
     """PySpark's words: None, ProcessingTime, EventTime."""
+    event_time: str = ""
+    """The column that watermarks are made of; empty: the input has it no more, none is late."""
     initial_state: object = None
     """What the user gave to begin with: a grouped DataFrame, which stays in the driver."""
     initial: pa.Schema | None = None

@@ -37,6 +37,7 @@ from weir.dataflow.logical import (
     Process,
     Union,
     Wishes,
+    event_time_column,
     has_event_time,
     with_event_time,
 )
@@ -408,7 +409,8 @@ def _in_modes(processed: Stream, output_mode: str, time_mode: str, initial_state
             "transformWithState: time mode EventTime needs a watermark; "
             "call withWatermark right after load()"
         )
-    head = replace(node.head, time_mode=mode, initial_state=initial_state)
+    time = event_time_column(node.input)
+    head = replace(node.head, time_mode=mode, event_time=time, initial_state=initial_state)
     return replace(processed, node=replace(node, head=head))
 
 

@@ -304,6 +304,7 @@ def _subtask(slot: SlotId, gauge: Gauge) -> pages.Subtask:
         busy_ms=gauge.busy_ms,
         is_back_pressured=gauge.back_pressured,
         watermark=gauge.watermark if abs(gauge.watermark) < NO_TIME else None,
+        late_rows=gauge.late_rows,
     )
 
 

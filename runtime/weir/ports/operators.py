@@ -91,6 +91,9 @@ class Heritage:
 class Operator(Protocol):
     """The part of a subtask that knows rows and state. All it returns goes downstream, in order."""
 
+    late_rows: int
+    """How many rows were dropped because the watermark had passed them."""
+
     def process(self, edge: EdgeId, batch: Batch) -> Iterable[Batch]:
         """Take the whole batch; the slot cuts batches so that a call is short."""
 

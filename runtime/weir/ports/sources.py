@@ -18,6 +18,26 @@ SPLITS = "splits"
 """The name of a source's state: an item for each split that it has not read to its end."""
 
 
+EVENT_TIME = "event time"
+"""The name of another state, where a source tells the time: one item, from each of its readers."""
+
+
+class KeptTime(NamedTuple):
+    """The event time of a reader in a checkpoint, without the delay that is allowed to rows."""
+
+    reached: Millis
+    """All of its splits had come this far."""
+    exhausted: Millis
+    """The greatest event time of the splits that it has read to their ends."""
+
+    def encode(self) -> bytes:
+        return json.dumps(self).encode()
+
+    @classmethod
+    def decode(cls, item: bytes) -> Self:
+        return cls(*json.loads(item))
+
+
 class KeptSplit(NamedTuple):
     """A split in a checkpoint, once it was assigned."""
 

@@ -40,6 +40,8 @@ class Subtask(Body):
     is_back_pressured: bool
     watermark: int | None
     """Event time in milliseconds; none before the first and after the last."""
+    late_rows: int = 0
+    """Dropped, because the watermark had passed them."""
 
 
 class Operator(Body):

@@ -131,6 +131,7 @@ def _task_figures(subtask: Subtask, part: SubtaskPart | None) -> tuple[Figure, .
         ("busyTimeMs", "Milliseconds at work since the launch.", subtask.busy_ms),
         ("isBackPressured", "1 while an output has no room.", int(subtask.is_back_pressured)),
         ("currentOutputWatermark", "Event time promised downstream, ms.", subtask.watermark),
+        ("numLateRecordsDropped", "Rows dropped behind the watermark.", subtask.late_rows),
         ("checkpointAlignmentTime", "Its last alignment, ns.", alignment),
         ("checkpointStartDelayNanos", "Trigger to its first barrier, ns.", start_delay),
     )

@@ -13,7 +13,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from weir.core.attempt import FailureCause
-from weir.core.barriers import Barrier, EndOfData, Watermark
+from weir.core.barriers import Barrier, EndOfData, Idle, Watermark
 from weir.core.coordinator import events
 from weir.core.ids import AttemptId, ChannelId, CheckpointId, Millis, SubtaskId
 from weir.core.job import SplitWanted
@@ -156,8 +156,11 @@ class Hosted:
             if source.is_over:
                 self.end_of_data()
             else:
+                self._pass_time_on(source.low_watermark())
+                self._pass_idleness_on(is_idle=source.is_idle)
                 self.home.rest(self, max(source.rest_ms, 1))
             return
+        self._pass_idleness_on(is_idle=False)
         self.emit((batch,))
         self._worked(batch.num_rows, perf_counter() - began, size_of(batch))
         self._pass_time_on(source.low_watermark())
@@ -184,11 +187,14 @@ class Hosted:
 
     def advance(self, channel: ChannelId, marker: object) -> bool:
         """Whether it is done; otherwise timers are left to fire, and the marker comes again."""
-        if isinstance(marker, Watermark):
-            self.time.advance(channel, marker.time)
-        else:
-            assert isinstance(marker, EndOfData)
-            self.time.end(channel)
+        match marker:
+            case Watermark(time):
+                self.time.advance(channel, time)
+            case Idle():
+                self.time.rest(channel)
+            case _:
+                assert isinstance(marker, EndOfData)
+                self.time.end(channel)
         self.operator.advance(self.time.now)
         if not self.fire():
             return False
@@ -196,6 +202,7 @@ class Hosted:
             self.end_of_data()
         else:
             self._pass_time_on(self.time.now)
+            self._pass_idleness_on(is_idle=self.time.is_idle)
         return True
 
     def fire(self) -> bool:
@@ -210,8 +217,16 @@ class Hosted:
     def _pass_time_on(self, watermark: Millis) -> None:
         if watermark > self.time.passed_on:
             self.time.passed_on = watermark
+            self.time.is_passed_on_as_idle = False
             self.flush()
             self._to_all(Watermark(watermark))
+
+    def _pass_idleness_on(self, *, is_idle: bool) -> None:
+        """A watermark ends the idleness, though it is the same one as before."""
+        if is_idle != self.time.is_passed_on_as_idle:
+            self.time.is_passed_on_as_idle = is_idle
+            self.flush()
+            self._to_all(Idle() if is_idle else Watermark(self.time.passed_on))
 
     def end_of_data(self) -> None:
         if self.task.at_end:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from weir.core.attempt import FailureCause
 from weir.core.barriers import Barrier
 from weir.core.coordinator import events
-from weir.core.enumerator import AssignSplit, NoMoreSplits
+from weir.core.enumerator import AssignSplit, NoMoreSplits, NoSplitsYet
 from weir.core.ids import AttemptId, ChannelId, CheckpointId, Millis, SubtaskId
 from weir.core.lifecycle import SubtaskRunning
 from weir.core.reasons import Reason
@@ -95,6 +95,7 @@ class Mailbox:
             busy_ms=int(hosted.counts.busy_seconds * 1000),
             back_pressured=not hosted.has_room,
             watermark=hosted.time.passed_on,
+            late_rows=hosted.operator.late_rows,
         )
 
     # -- the loop
@@ -227,7 +228,7 @@ class Mailbox:
                 hosted.obey(task.complete(checkpoint, kind, leaving=leaving))
             case Settled(act, words):
                 hosted.settled(act, words)
-            case AssignSplit() | NoMoreSplits():
+            case AssignSplit() | NoSplitsYet() | NoMoreSplits():
                 assert isinstance(hosted.operator, SourceOperator)
                 hosted.operator.hear(message)
                 self._alarms.pop(task.subtask, None)

@@ -3,6 +3,11 @@
 A split is in exactly one place in every checkpoint: free in the driver's pool, or here with its
 position. One that is read to its end is in neither, and so is never read again (spec C1, R5).
 Splits take turns, so that one which never ends does not keep the others from being read.
+
+Event time is that of the split which is furthest behind. Splits that are read to their ends hold it
+back no longer, and where no other is open it is the latest that any of them had reached, as if they
+were one split. It never turns back, and is in every checkpoint: a barrier may have overtaken the
+watermark, and no row may come that tells the time again (spec D4).
 """
 
 from collections import deque
@@ -12,12 +17,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.core.enumerator import AssignSplit, Message, NoMoreSplits
+from weir.core.enumerator import AssignSplit, Message, NoMoreSplits, NoSplitsYet
 from weir.core.ids import CheckpointId, Millis, SplitId
 from weir.core.snapshots import Redistribution
 from weir.dataflow.physical import SourceHead
 from weir.ports.operators import Batch, Captured, Heritage, ListPiece
-from weir.ports.sources import SPLITS, KeptSplit, Reader
+from weir.ports.sources import EVENT_TIME, SPLITS, KeptSplit, KeptTime, Reader
 from weir.slot.event_time import FOREVER, LONG_AGO
 from weir.slot.relay import Stateless
 
@@ -44,6 +49,9 @@ class SourceOperator(Stateless):
         self._open: deque[OpenSplit] = deque()
         self._no_more = False
         self._has_asked = False
+        self._knows_of_none = False
+        self._reached = LONG_AGO
+        self._exhausted = LONG_AGO
         self.rest_ms = 0
         """For how long there is nothing to read; a new split ends the rest."""
 
@@ -59,9 +67,20 @@ class SourceOperator(Stateless):
     def ask(self) -> None:
         self._has_asked = True
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether a source that tells the time has nothing to tell it by, and knows that.
+
+        While a request is under way it is not idle: the split that comes may be behind others.
+        """
+        return self._knows_of_none and not self._open and bool(self._head.event_time)
+
     def hear(self, message: Message) -> None:
-        self._has_asked = False
+        self._knows_of_none = isinstance(message, NoSplitsYet)
+        self._has_asked = self._knows_of_none
         match message:
+            case NoSplitsYet():
+                pass
             case NoMoreSplits():
                 self._no_more = True
             case AssignSplit(split):
@@ -84,11 +103,14 @@ class SourceOperator(Stateless):
             batch = current.reader.read(rows)
             self._open.rotate(-1)
             is_exhausted = current.reader.is_exhausted
-            if is_exhausted:
-                self._open.remove(current)
-                current.reader.close()
             if batch is not None and batch.num_rows:
                 self._note_time(current, batch)
+            if is_exhausted:
+                self._exhausted = max(self._exhausted, current.latest)
+                self._open.remove(current)
+                current.reader.close()
+            self._reached = max(self._reached, self._low())
+            if batch is not None and batch.num_rows:
                 return batch
             if not is_exhausted:
                 rests.append(current.reader.rest_ms)
@@ -101,26 +123,43 @@ class SourceOperator(Stateless):
             if latest.is_valid:
                 current.latest = Millis(max(current.latest, _millis(latest)))
 
+    def _low(self) -> Millis:
+        return min((o.latest for o in self._open), default=self._exhausted)
+
     def low_watermark(self) -> Millis:
-        """No older row follows from any open split."""
-        if not self._head.event_time or (not self._open and not self._no_more):
+        """No older row follows, but late ones."""
+        if not self._head.event_time:
             return LONG_AGO
-        low = min((o.latest for o in self._open), default=FOREVER)
-        return Millis(low - self._head.delay_ms) if LONG_AGO < low < FOREVER else low
+        if self.is_over:
+            return FOREVER
+        low = self._reached
+        return Millis(low - self._head.delay_ms) if low > LONG_AGO else low
 
     # -- state
 
     def capture(self, checkpoint: CheckpointId) -> Captured:
         del checkpoint
         items = tuple(KeptSplit(o.split, o.reader.position, o.latest).encode() for o in self._open)
-        return Captured(lists=(ListPiece(SPLITS, Redistribution.SPLIT, items),))
+        splits = ListPiece(SPLITS, Redistribution.SPLIT, items)
+        if not self._head.event_time:
+            return Captured(lists=(splits,))
+        time = KeptTime(self._reached, self._exhausted).encode()
+        return Captured(lists=(splits, ListPiece(EVENT_TIME, Redistribution.SPLIT, (time,))))
 
     def restore(self, heritage: Heritage) -> None:
         self._restore_splits(heritage.lists.get(SPLITS, ()))
+        self._restore_time(heritage.lists.get(EVENT_TIME, ()))
 
     def _restore_splits(self, items: Sequence[bytes]) -> None:
         for item in items:
             self._begin(*KeptSplit.decode(item))
+
+    def _restore_time(self, items: Sequence[bytes]) -> None:
+        """At another parallelism it may be that of several readers, or of none."""
+        times = [KeptTime.decode(item) for item in items]
+        self._exhausted = max((time.exhausted for time in times), default=LONG_AGO)
+        reached = min((time.reached for time in times), default=LONG_AGO)
+        self._reached = max(reached, self._low())
 
     def close(self) -> None:
         while self._open:

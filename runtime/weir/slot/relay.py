@@ -9,6 +9,8 @@ from weir.ports.operators import Batch, Captured, Heritage
 class Stateless:
     """What an operator does that has neither state nor timers; one with state adds to it."""
 
+    late_rows = 0
+
     def process(self, edge: EdgeId, batch: Batch) -> Iterable[Batch]:
         """Pass the rows on."""
         del edge

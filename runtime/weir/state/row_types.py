@@ -6,13 +6,14 @@ scalars of the declared type are kept as they are, close relatives (NumPy's scal
 double) are converted, arrays, maps and structs become tuples all the way down, and anything else
 is refused while the guilty line of user code is still on the stack.
 
-Naive datetimes stand for UTC where the declared type is an instant.
+Naive datetimes stand for UTC where the declared type is an instant. Instants come back with their
+zone, or naive for those who want them as PySpark gives them.
 """
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -40,14 +41,21 @@ class RowType:
 
     __slots__ = ("_freezers", "_what", "freeze", "schema", "thaw")
 
-    def __init__(self, what: str, schema: pa.Schema, structs: Structs = plain_tuples) -> None:
+    def __init__(
+        self,
+        what: str,
+        schema: pa.Schema,
+        structs: Structs = plain_tuples,
+        *,
+        naive_instants: bool = False,
+    ) -> None:
         self.schema = schema
         self._what = what
         self._freezers = tuple(_freezer(what, field) for field in schema)
         self.freeze: Callable[[Any], Row] = (
             self._freeze_one() if len(schema) == 1 else self._freeze_any
         )
-        self.thaw = _thaw_row(schema, structs)
+        self.thaw = _thaw_row(schema, Thawing(structs, naive_instants))
         """Makes the user's own copy of a row; None where rows are immutable as they are."""
 
     def _freeze_one(self) -> Callable[[Any], Row]:
@@ -58,7 +66,7 @@ class RowType:
         def freeze(row: Any) -> Row:  # noqa: ANN401 - whatever the user hands over
             if type(row) is tuple and len(row) == 1:
                 return (freezer(row[0]),)
-            return freeze_any(row)
+            return (freezer(row),) if isinstance(row, str) else freeze_any(row)
 
         return freeze
 
@@ -194,30 +202,43 @@ def _instant(value: Any) -> datetime:  # noqa: ANN401 - whatever the user hands 
     return found
 
 
-def _thaw_row(schema: pa.Schema, structs: Structs) -> Callable[[Row], Row] | None:
-    thaws = [_thaw(field.type, structs) for field in schema]
+class Thawing(NamedTuple):
+    """How the user wants values back."""
+
+    structs: Structs
+    naive_instants: bool
+
+
+def _thaw_row(schema: pa.Schema, how: Thawing) -> Callable[[Row], Row] | None:
+    thaws = [_thaw(field.type, how) for field in schema]
     if not any(thaws):
         return None
     pairs = list(enumerate(thaws))
     return lambda row: tuple([thaw(row[at]) if thaw else row[at] for at, thaw in pairs])
 
 
-def _thaw(kind: pa.DataType, structs: Structs) -> Conversion | None:
+def _thaw(kind: pa.DataType, how: Thawing) -> Conversion | None:
     """How the user's copy of a nested value is made; None where values are immutable."""
+    if how.naive_instants and pa.types.is_timestamp(kind) and kind.tz is not None:
+        return _naive
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        part = _thaw(kind.value_type, structs) or _as_it_is
+        part = _thaw(kind.value_type, how) or _as_it_is
         return lambda values: None if values is None else [part(value) for value in values]
     if pa.types.is_map(kind):
-        key = _thaw(kind.key_type, structs) or _as_it_is
-        item = _thaw(kind.item_type, structs) or _as_it_is
+        key = _thaw(kind.key_type, how) or _as_it_is
+        item = _thaw(kind.item_type, how) or _as_it_is
         return lambda pairs: None if pairs is None else {key(k): item(v) for k, v in pairs}
     if pa.types.is_struct(kind):
-        parts = [_thaw(field.type, structs) or _as_it_is for field in kind]
-        make = structs([field.name for field in kind])
+        parts = [_thaw(field.type, how) or _as_it_is for field in kind]
+        make = how.structs([field.name for field in kind])
         return lambda values: (
             None if values is None else make([p(v) for p, v in zip(parts, values, strict=True)])
         )
     return None
+
+
+def _naive(instant: Any) -> object:  # noqa: ANN401 - a datetime or nothing
+    return None if instant is None else instant.replace(tzinfo=None)
 
 
 def _as_it_is(value: object) -> object:

@@ -5,8 +5,8 @@ sorted tuple in the key's slot, which makes them part of every snapshot like any
 it each time has the slots that wait for it, and a heap has the times; this second form is made
 anew from the first after a restore.
 
-A timer is due when its time is *earlier* than the watermark or the clock, as Spark's own scan
-decides: at exactly its time it is not due yet. A timer that is set for the past is due at once.
+A timer is due when the watermark or the clock has reached its time, as in Spark. One that is set
+for the past is due at once.
 """
 
 import heapq
@@ -90,7 +90,7 @@ class Timers:
 
     def is_due(self, now: Millis) -> bool:
         earliest = self.earliest()
-        return earliest is not None and earliest < now
+        return earliest is not None and earliest <= now
 
     def seek_earliest(self) -> tuple[Row, Millis]:
         """Move the cursor to the key whose timer comes first; there must be one."""

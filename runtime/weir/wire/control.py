@@ -126,6 +126,8 @@ class Gauge:
     """Since it was launched, as all counts here."""
     back_pressured: bool
     watermark: int
+    late_rows: int = 0
+    """Dropped, because the watermark had passed them."""
 
 
 @dataclass(frozen=True, slots=True)

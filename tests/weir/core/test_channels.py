@@ -5,7 +5,7 @@ from collections import deque
 import pytest
 
 from one_subtask import A, X, barrier, cancel, impatient, overtaking
-from weir.core.barriers import EndOfData, EndOfInput, Watermark
+from weir.core.barriers import EndOfData, EndOfInput, Idle, Watermark
 from weir.core.channels import Inbox, Outbox
 from weir.core.ids import CheckpointId, Millis
 
@@ -36,7 +36,7 @@ def test_a_batch_needs_credit():
 
 
 @pytest.mark.parametrize(
-    "marker", [barrier(1), cancel(1), watermark(5), EndOfData(), EndOfInput()], ids=repr
+    "marker", [barrier(1), cancel(1), watermark(5), Idle(), EndOfData(), EndOfInput()], ids=repr
 )
 def test_a_marker_needs_no_credit(marker):
     """A11: a barrier reaches a receiver that has no room for data."""

@@ -48,7 +48,7 @@ from weir.core.coordinator.events import (
     SubtaskDeclined,
 )
 from weir.core.coordinator.state import Borrowed, Ticking
-from weir.core.enumerator import AssignSplit, NoMoreSplits, Pool, Splits
+from weir.core.enumerator import AssignSplit, NoMoreSplits, NoSplitsYet, Pool, Splits
 from weir.core.health import Health
 from weir.core.ids import ChannelId, EdgeId
 from weir.core.job import Job, Launch, SplitsFound, SplitWanted, next_deadline, step
@@ -327,7 +327,8 @@ def test_a_reader_waits_for_splits_that_are_yet_to_be_found():
     """R6: new files as they arrive; the checkpoint knows how far discovery has come."""
     driver = a_running_driver(splits=Splits((), is_final=False))
 
-    assert given(driver.split()) == []
+    assert given(driver.split()) == [NoSplitsYet()]
+    assert given(driver.hear(SplitsFound(READ, (), "seen none", is_final=False))) == []
     assert given(driver.hear(SplitsFound(READ, ("d", "e"), "seen e", is_final=False))) == [
         AssignSplit("d")
     ]

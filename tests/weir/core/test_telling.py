@@ -50,7 +50,7 @@ from weir.core.coordinator.actions import (
     TruncateLog,
     WriteManifest,
 )
-from weir.core.enumerator import AssignSplit, NoMoreSplits
+from weir.core.enumerator import AssignSplit, NoMoreSplits, NoSplitsYet
 from weir.core.job import Action, Launch
 from weir.core.journal import CheckpointLogged, EpochTaken, IdsReserved, JobClosed
 from weir.core.lifecycle import JobStatus
@@ -210,6 +210,11 @@ LINES = [
         SendToSubtask(READ, SOURCE[0], AssignSplit("a")),
         DEBUG,
         "Passing on split a from read to read-0.",
+    ),
+    (
+        SendToSubtask(READ, SOURCE[0], NoSplitsYet()),
+        DEBUG,
+        "Passing on that there are no splits yet from read to read-0.",
     ),
     (
         SendToSubtask(READ, SOURCE[0], NoMoreSplits()),

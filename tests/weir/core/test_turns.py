@@ -18,7 +18,7 @@ from one_subtask import (
     cancel,
     savepoint,
 )
-from weir.core.barriers import EndOfData, EndOfInput, Watermark
+from weir.core.barriers import EndOfData, EndOfInput, Idle, Watermark
 from weir.core.ids import Millis
 from weir.core.snapshots import CheckpointKind
 from weir.core.task import Grant
@@ -83,7 +83,7 @@ def test_control_is_handled_whether_or_not_an_output_has_room(marker):
     assert turns.next() == Rest()
 
 
-@pytest.mark.parametrize("element", ["a1", Watermark(Millis(5)), EndOfData()], ids=repr)
+@pytest.mark.parametrize("element", ["a1", Watermark(Millis(5)), Idle(), EndOfData()], ids=repr)
 def test_data_waits_until_every_output_has_room(element):
     """A11: time and ends of data too, for user code may emit at them."""
     task = queued(a_task((A,), (X, Y), credit=0), A, element)

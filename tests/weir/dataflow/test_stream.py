@@ -108,8 +108,31 @@ def test_a_stateful_processor_is_taken_as_it_is(method, rows_as):
     node = getattr(grouped, method)(processor, "n long", "append", "eventtime").node
 
     assert node.head == ProcessorHead(
-        ("user",), processor, rows_as, schema_of(EVENTS), schema_of("n long"), "EventTime"
+        ("user",), processor, rows_as, schema_of(EVENTS), schema_of("n long"), "EventTime", "ts"
     )
+
+
+@pytest.mark.parametrize(
+    ("made", "column"),
+    [
+        (lambda s: s, "ts"),
+        (lambda s: s.select("user", F.col("ts").alias("at")), "at"),
+        (lambda s: s.filter("value > 3").repartition(2), "ts"),
+        (lambda s: s.select("user", "value"), ""),
+        (lambda s: s.withColumn("ts", F.expr("coalesce(ts, ts)")), ""),
+        (lambda s: s.union(s), "ts"),
+        (lambda s: s.union(events()), ""),
+        (lambda s: s.groupBy("user", "ts").count(), ""),
+    ],
+    ids=["as it is", "renamed", "passed on", "gone", "computed", "union", "mixed", "aggregated"],
+)
+def test_a_processor_knows_the_column_that_watermarks_are_made_of(made, column):
+    """D4: a row is late by this column."""
+    grouped = made(events().withWatermark("ts", "1 minute")).groupBy("user")
+
+    processed = grouped.transformWithState(Counting(), "n long", timeMode="EventTime")
+
+    assert processed.node.head.event_time == column
 
 
 def test_repartition_takes_a_number_or_columns_or_both():

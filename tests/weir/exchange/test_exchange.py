@@ -11,7 +11,7 @@ import pytest
 from linked_slots import CHANNEL, OTHER_CHANNEL, RUN, SECRET, A, B, LinkedSlots, numbers
 from one_subtask import barrier
 from throwaway_certificates import a_certificate
-from weir.core.barriers import CancelMarker, EndOfData, EndOfInput, Watermark
+from weir.core.barriers import CancelMarker, EndOfData, EndOfInput, Idle, Watermark
 from weir.core.ids import CheckpointId, Millis, SlotId
 from weir.errors import JobRejected
 from weir.exchange import Broken, Credited
@@ -43,6 +43,7 @@ def test_batches_and_markers_of_a_channel_arrive_in_the_order_they_were_sent(slo
         barrier(7),
         CancelMarker(CheckpointId(8)),
         numbers(4, 2),
+        Idle(),
         EndOfData(),
         EndOfInput(),
     ]

@@ -27,6 +27,7 @@ TASK_NAMES = {
     "busyTimeMs",
     "isBackPressured",
     "currentOutputWatermark",
+    "numLateRecordsDropped",
     "checkpointAlignmentTime",
     "checkpointStartDelayNanos",
 }

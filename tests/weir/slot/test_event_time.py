@@ -72,15 +72,78 @@ def test_a_channel_of_restored_rows_has_no_time_of_its_own():
     assert time.now == LONG_AGO
 
 
-WATERMARKS = st.lists(st.tuples(st.sampled_from(CHANNELS), st.integers(0, 100)))
+def test_an_idle_input_holds_nobody_back():
+    """D4: until it tells the time again."""
+    time = EventTime((A, B))
+    time.advance(A, Millis(10))
+    time.rest(B)
+    assert time.now == 10
+    time.advance(B, Millis(3))
+    time.advance(A, Millis(20))
+    assert time.now == 10
+    time.advance(B, Millis(15))
+    assert time.now == 15
+
+
+def test_time_does_not_turn_back_when_an_idle_input_goes_on():
+    """D4."""
+    time = EventTime((A, B))
+    time.rest(B)
+    time.advance(A, Millis(10))
+    time.advance(B, LONG_AGO)
+    assert time.now == 10
+
+
+def test_where_all_inputs_are_idle_time_is_the_latest_of_them():
+    """D4: nothing is left that could be behind it."""
+    time = EventTime((A, B, C))
+    time.advance(A, Millis(10))
+    time.advance(B, Millis(7))
+    for channel in CHANNELS:
+        assert not time.is_idle
+        time.rest(channel)
+    assert (time.now, time.is_idle) == (10, True)
+
+
+def test_a_snapshot_keeps_the_time_that_an_idle_input_did_not_hold_back():
+    """A10, D4: its edge restarts where the time was."""
+    time = EventTime(CHANNELS)
+    time.rest(C)
+    time.advance(A, Millis(10))
+    time.advance(B, Millis(20))
+    assert dict(time.by_edge()) == {"x": 10, "y": 10}
+
+
+WATERMARKS = st.lists(
+    st.tuples(st.sampled_from(CHANNELS), st.one_of(st.none(), st.integers(0, 100)))
+)
+"""What each channel says; None: it is idle."""
+
+
+def hear(time, said):
+    for channel, watermark in said:
+        if watermark is None:
+            time.rest(channel)
+        else:
+            time.advance(channel, Millis(watermark))
+
+
+@given(WATERMARKS)
+def test_time_never_turns_back(said):
+    """D4: whichever inputs come, rest and go on."""
+    time = EventTime(CHANNELS)
+    seen = [time.now]
+    for word in said:
+        hear(time, [word])
+        seen.append(time.now)
+    assert seen == sorted(seen)
 
 
 @given(WATERMARKS, st.sets(st.sampled_from(CHANNELS)))
 def test_a_restored_subtask_never_promises_more_than_it_had(watermarks, ended):
     """A10: whatever its channels promised, the heirs begin no later."""
     time = EventTime(CHANNELS)
-    for channel, watermark in watermarks:
-        time.advance(channel, Millis(watermark))
+    hear(time, watermarks)
     for channel in sorted(ended):
         time.end(channel)
     heir = EventTime(CHANNELS)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fed_jobs import NUMBERS, WORK_0, FedSource, KeptSink, a_chain, numbers_of, rows
 from weir.core.alignment import Aligner
-from weir.core.barriers import EndOfData, Watermark
+from weir.core.barriers import EndOfData, Idle, Watermark
 from weir.core.channels import Inbox, Outbox, is_batch
 from weir.core.coordinator.events import EndOfDataReached
 from weir.core.ids import ChannelId, EdgeId, Millis
@@ -111,6 +111,29 @@ def test_time_goes_on_downstream_when_the_last_input_has_come_that_far():
     assert elements(hosted) == []
     assert hosted.advance(B, Watermark(Millis(7)))
     assert elements(hosted) == [Watermark(7)]
+
+
+def test_a_subtask_is_idle_where_all_its_inputs_are():
+    """D4: behind the time that the latest of them had reached."""
+    hosted = a_hosted(Alarms(3), A, B)
+    hosted.advance(A, Watermark(Millis(10)))
+    hosted.advance(A, Idle())
+    assert elements(hosted) == []
+    hosted.advance(B, Idle())
+    assert elements(hosted) == [[3], Watermark(10), Idle()]
+
+
+def test_a_subtask_goes_on_with_the_first_of_its_inputs():
+    """D4: and says so, though time stays where it is."""
+    hosted = a_hosted(Alarms(), A, B)
+    for channel in (A, B):
+        hosted.advance(channel, Watermark(Millis(10)))
+        hosted.advance(channel, Idle())
+    hosted.home.sent.clear()
+    hosted.advance(A, Watermark(Millis(10)))
+    assert elements(hosted) == [Watermark(10)]
+    hosted.advance(A, Idle())
+    assert elements(hosted) == [Watermark(10), Idle()]
 
 
 def test_timers_fire_before_the_watermark_that_made_them_due():

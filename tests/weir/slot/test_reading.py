@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from fed_jobs import ONE, TWO, FedSource, numbers_of
-from weir.core.enumerator import AssignSplit, NoMoreSplits
+from weir.core.enumerator import AssignSplit, NoMoreSplits, NoSplitsYet
 from weir.core.ids import CheckpointId, SplitId
 from weir.core.snapshots import Redistribution
 from weir.dataflow.physical import SourceHead
@@ -23,8 +23,18 @@ def an_operator(source, *splits):
 
 
 def captured(operator):
-    (piece,) = operator.capture(CheckpointId(1)).lists
+    """The splits of a snapshot."""
+    (piece,) = [piece for piece in operator.capture(CheckpointId(1)).lists if piece.name == SPLITS]
     return piece
+
+
+def heritage_of(*operators):
+    """What one subtask restores of these ones' snapshots."""
+    lists = {}
+    for operator in operators:
+        for piece in operator.capture(CheckpointId(1)).lists:
+            lists.setdefault(piece.name, []).extend(piece.items)
+    return Heritage(lists=lists)
 
 
 def read_all(operator, at_once=2):
@@ -135,8 +145,9 @@ NOON_MS = int(NOON.timestamp() * 1000)
 class TimedSource(FedSource):
     """The numbers are microseconds after noon."""
 
-    def __init__(self, kind, **splits):
-        super().__init__({SplitId(name): list(rows) for name, rows in splits.items()}, at_once=1)
+    def __init__(self, kind, *, is_bounded=False, **splits):
+        fed = {SplitId(name): list(rows) for name, rows in splits.items()}
+        super().__init__(fed, at_once=1, is_bounded=is_bounded)
         self.kind = kind
 
     def open(self, split, position):
@@ -163,12 +174,21 @@ class TimedReader:
         return pa.record_batch({"at": at})
 
 
-def a_timed_operator(kind=None, delay_ms=0, **splits):
-    source = TimedSource(kind or pa.timestamp("us", "UTC"), **splits)
+def a_timed_operator(kind=None, delay_ms=0, *, is_bounded=False, **splits):
+    source = TimedSource(kind or pa.timestamp("us", "UTC"), is_bounded=is_bounded, **splits)
     operator = SourceOperator(SourceHead(source, event_time="at", delay_ms=delay_ms))
     for split in splits:
         operator.hear(AssignSplit(SplitId(split)))
     return operator
+
+
+def restored(*operators):
+    """One subtask that goes on where these ones were captured; all splits are in one storage."""
+    heir = a_timed_operator(is_bounded=True)
+    for operator in operators:
+        heir._head.source.splits.update(operator._head.source.splits)  # noqa: SLF001 - storage
+    heir.restore(heritage_of(*operators))
+    return heir
 
 
 @pytest.mark.parametrize(
@@ -219,11 +239,7 @@ def test_the_time_of_a_split_survives_a_snapshot():
     operator = a_timed_operator(one=[10_000], two=[20_000])
     operator.poll(1)
     operator.poll(1)
-    piece = captured(operator)
-    heir = a_timed_operator()
-    heir._head.source.splits.update(operator._head.source.splits)  # noqa: SLF001 - one storage
-    heir.restore(Heritage(lists={SPLITS: piece.items}))
-    assert heir.low_watermark() == NOON_MS + 10
+    assert restored(operator).low_watermark() == NOON_MS + 10
 
 
 def test_a_source_that_is_over_promises_everything():
@@ -231,3 +247,105 @@ def test_a_source_that_is_over_promises_everything():
     operator = a_timed_operator()
     operator.hear(NoMoreSplits())
     assert operator.low_watermark() == FOREVER
+
+
+def assign(operator, **splits):
+    """The enumerator gives out splits that were found since."""
+    for name, rows in splits.items():
+        operator._head.source.splits[SplitId(name)] = rows  # noqa: SLF001 - its storage
+        operator.hear(AssignSplit(SplitId(name)))
+
+
+def test_a_split_that_is_read_in_one_batch_moves_the_watermark():
+    """D4: most files of a directory are smaller than a batch."""
+    operator = a_timed_operator(delay_ms=5, is_bounded=True, one=[10_000])
+    operator.poll(1)
+    assert operator.low_watermark() == NOON_MS + 10 - 5
+
+
+def test_time_does_not_turn_back_when_another_split_begins():
+    """D4: what exhausted splits have reached stays reached."""
+    operator = a_timed_operator(is_bounded=True, one=[10_000])
+    operator.poll(1)
+    assign(operator, two=[3_000, 20_000])
+    assert operator.low_watermark() == NOON_MS + 10
+    operator.poll(1)
+    assert operator.low_watermark() == NOON_MS + 10
+    operator.poll(1)
+    assert operator.low_watermark() == NOON_MS + 20
+
+
+def test_an_exhausted_split_is_not_ahead_of_those_that_are_still_read():
+    """D4: and counts once they are read too."""
+    operator = a_timed_operator(is_bounded=True, ahead=[90_000], behind=[10_000, 20_000])
+    operator.poll(1)
+    assert operator.low_watermark() == LONG_AGO
+    operator.poll(1)
+    assert operator.low_watermark() == NOON_MS + 10
+    operator.poll(1)
+    assert operator.low_watermark() == NOON_MS + 90
+
+
+def test_an_exhausted_split_no_longer_holds_time_back():
+    """D4: though no row tells that it is exhausted."""
+    source = TimedSource(pa.timestamp("us", "UTC"), ahead=[90_000], behind=[10_000])
+    operator = SourceOperator(SourceHead(source, event_time="at"))
+    operator.hear(AssignSplit(SplitId("behind")))
+    operator.hear(AssignSplit(SplitId("ahead")))
+    operator.poll(1)
+    operator.poll(1)
+    assert operator.low_watermark() == NOON_MS + 10
+    source.readers[0].source = FedSource(is_bounded=True)
+    assert operator.poll(1) is None
+    assert operator.low_watermark() == NOON_MS + 90
+
+
+def test_the_time_of_exhausted_splits_survives_a_snapshot():
+    """D4, A10: a barrier may overtake the watermark, and no row comes to tell the time again."""
+    operator = a_timed_operator(is_bounded=True, one=[10_000])
+    operator.poll(1)
+    heir = restored(operator)
+    assert heir.low_watermark() == NOON_MS + 10
+    assign(heir, two=[3_000])
+    assert heir.low_watermark() == NOON_MS + 10
+
+
+def test_the_time_of_exhausted_splits_counts_again_after_a_restore():
+    """D4: once the splits beside them are read too, as without the restore."""
+    operator = a_timed_operator(is_bounded=True, ahead=[90_000], behind=[10_000, 20_000])
+    operator.poll(1)
+    operator.poll(1)
+    heir = restored(operator)
+    assert heir.low_watermark() == NOON_MS + 10
+    heir.poll(1)
+    assert heir.low_watermark() == NOON_MS + 90
+
+
+def test_one_heir_of_two_readers_promises_no_more_than_both_did():
+    """A10: a restore at another parallelism is never ahead."""
+    ahead = a_timed_operator(is_bounded=True, one=[90_000])
+    behind = a_timed_operator(is_bounded=True, two=[10_000, 20_000])
+    ahead.poll(1)
+    behind.poll(1)
+    assert restored(ahead, behind).low_watermark() == NOON_MS + 10
+
+
+def test_a_reader_is_idle_once_it_knows_that_there_is_nothing_to_read():
+    """D4: not while its request is under way, for its next split may be behind the others."""
+    operator = a_timed_operator(is_bounded=True, one=[10_000])
+    operator.poll(1)
+    operator.ask()
+    assert not operator.is_idle
+    operator.hear(NoSplitsYet())
+    assert operator.is_idle
+    assert not operator.wants_split
+    assign(operator, two=[20_000])
+    assert not operator.is_idle
+
+
+def test_a_reader_that_tells_no_time_is_never_idle():
+    """D4: a stream without a watermark holds event time back."""
+    operator = an_operator(FedSource({ONE: [1]}, is_bounded=True))
+    operator.ask()
+    operator.hear(NoSplitsYet())
+    assert not operator.is_idle

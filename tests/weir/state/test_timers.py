@@ -37,12 +37,12 @@ def test_due_timers_come_by_time_and_then_as_they_were_set():
     assert fired(timers, 31) == [("b", 10), ("a", 10), ("b", 20), ("a", 30)]
 
 
-def test_a_timer_is_not_due_at_its_very_time():
-    """D6: Spark fires what is earlier than the watermark."""
+def test_a_timer_is_due_at_its_very_time():
+    """D6: as in Spark."""
     _, timers = timers_of(a=[10])
 
-    assert not timers.is_due(10)
-    assert timers.is_due(11)
+    assert not timers.is_due(9)
+    assert timers.is_due(10)
 
 
 def test_a_timer_that_is_set_twice_is_one_timer():

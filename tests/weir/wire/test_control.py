@@ -7,7 +7,7 @@ import pytest
 from weir.core.attempt import FailureCause
 from weir.core.barriers import AlignmentType, Barrier
 from weir.core.coordinator.events import SubtaskAcked, Timings
-from weir.core.enumerator import AssignSplit, NoMoreSplits
+from weir.core.enumerator import AssignSplit, NoMoreSplits, NoSplitsYet
 from weir.core.ids import (
     AttemptId,
     ChannelId,
@@ -88,6 +88,7 @@ MESSAGES = [
     Tell(SUM_0, FIRST, Abort(CheckpointId(4))),
     Tell(SUM_0, FIRST, Completed(CheckpointId(4), CHECKPOINT, leaving=True)),
     Tell(SUM_0, FIRST, AssignSplit(SplitId("one"))),
+    Tell(SUM_0, FIRST, NoSplitsYet()),
     Tell(SUM_0, FIRST, NoMoreSplits()),
     Leave(),
     Die(),

@@ -60,6 +60,7 @@ MESSAGES = [
     *get_args(barriers.Marker),
     *get_args(journal.Entry),
     enumerator.AssignSplit,
+    enumerator.NoSplitsYet,
     enumerator.NoMoreSplits,
     enumerator.Splits,
     job.SplitWanted,

@@ -1,7 +1,9 @@
 """Turns Arrow batches into pandas frames, key by key, and yielded frames into batches.
 
 As in ``transformWithStateInPandas`` a frame has all columns of the input, its index begins at zero,
-and yielded columns count by name where they have names. Instants are naive datetimes in UTC.
+and yielded columns count by name where they have names. The conversion is PySpark's own, so
+timestamps are naive, in UTC and of nanoseconds, maps and structs are dicts; as there, columns of
+short numbers become columns of long ones.
 
 A frame costs many microseconds whatever it holds, so a batch is converted once and then cut.
 """
@@ -11,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from pyspark.sql.conversion import ArrowBatchTransformer
 
 from weir.connectors.pyspark.rows import MisfitRow
 from weir.ports.operators import Batch
@@ -76,8 +79,16 @@ def frame_of(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pd.DataFr
 
 
 def _frame(batch: Batch) -> pd.DataFrame:
-    frame = pa.Table.from_batches([batch]).to_pandas()
-    for field in batch.schema:
-        if pa.types.is_timestamp(field.type) and field.type.tz is not None:
-            frame[field.name] = frame[field.name].dt.tz_convert("UTC").dt.tz_localize(None)
-    return frame
+    columns = ArrowBatchTransformer.to_pandas(_with_long_numbers(batch), timezone="UTC")
+    return pd.concat(columns, axis=1)
+
+
+def _with_long_numbers(batch: Batch) -> Batch:
+    fields = [field.with_type(_long(field.type)) for field in batch.schema]
+    return batch.cast(pa.schema(fields))
+
+
+def _long(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_signed_integer(kind):
+        return pa.int64()
+    return pa.float64() if pa.types.is_floating(kind) else kind

@@ -7,8 +7,8 @@ is known before the first row and before anything is restored.
 
 # ruff: noqa: N802, N803 - the names are PySpark's
 
-from collections.abc import Iterator
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias, cast
 
 import pyarrow as pa
 from pyspark.sql.streaming import stateful_processor as spark
@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 from weir.connectors.pyspark.rows import row_maker
 from weir.dataflow.types import schema_of
 from weir.errors import JobRejected
+from weir.state.chunks import Chunks
 from weir.state.row_types import Row, RowType
 from weir.state.slots import KeySlots
 from weir.state.timers import TimeMode, Timers
@@ -64,15 +65,18 @@ class List(spark.ListState):
 class Map(spark.MapState):
     """A map state under PySpark's names."""
 
-    def __init__(self, state: MapState) -> None:
-        """Stand in front of the state."""
+    def __init__(self, state: MapState, names: Sequence[str]) -> None:
+        """Stand in front of the state, whose values have fields of these names."""
         self._state = state
+        self._make_row = row_maker(names)
 
     def exists(self) -> bool:
         return self._state.exists()
 
     def getValue(self, key: Row) -> Row | None:
-        return self._state.value(key)
+        """A Row with names, as in PySpark; iterators give plain tuples there too."""
+        value = self._state.value(key)
+        return None if value is None else self._make_row(value)
 
     def containsKey(self, key: Row) -> bool:
         return self._state.contains(key)
@@ -94,6 +98,21 @@ class Map(spark.MapState):
 
     def clear(self) -> None:
         self._state.clear()
+
+
+class DeletedColumn:
+    """Stands where the content of a state was: the processor may still hold the state itself."""
+
+    def __init__(self, name: str) -> None:
+        """Know the state only by name."""
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> object:
+        """Whatever is asked of a deleted state."""
+        raise JobRejected(
+            f"state {self._name!r} is used, and init has deleted it with"
+            f" deleteIfExists({self._name!r}); delete it before it is declared, or not at all"
+        )
 
 
 class Handle(spark.StatefulProcessorHandle):
@@ -165,7 +184,7 @@ class Handle(spark.StatefulProcessorHandle):
                 if ttlDurationMs is None
                 else ExpiringMapState(stateName, self._slots, (keys, rows), ttlDurationMs)
             )
-            self._keep(declared, state, Map(state))
+            self._keep(declared, state, Map(state, rows.schema.names))
         found: spark.MapState = self._declared[stateName][1]
         return found
 
@@ -188,9 +207,11 @@ class Handle(spark.StatefulProcessorHandle):
         state = self.states.pop(stateName, None)
         if state is not None:
             self._slots.drop(state.column)
+            state.column = cast(Chunks[Any], DeletedColumn(stateName))
 
     def _row_type(self, name: str, schema: StructType | str) -> RowType:
-        return RowType(f"state {name!r}", _declared_schema(schema), row_maker)
+        declared = _declared_schema(schema)
+        return RowType(f"state {name!r}", declared, row_maker, naive_instants=True)
 
     def _is_new(self, name: str, declared: Declared) -> bool:
         self._check_declaring(f"state {name!r}")

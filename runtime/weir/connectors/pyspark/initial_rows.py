@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from weir.connectors.pyspark.frames import frame_of
-from weir.connectors.pyspark.rows import row_maker
+from weir.connectors.pyspark.rows import row_maker, rows_of
 from weir.dataflow.physical import RowsAs
 from weir.state.row_types import Row, RowType
 from weir.state.slots import Key, KeySlots
@@ -54,5 +54,4 @@ def _given(schema: pa.Schema, rows_as: RowsAs) -> Given:
     """As in PySpark: a row for each call, or a frame with all rows of the key."""
     if rows_as is RowsAs.PANDAS:
         return lambda rows: [frame_of(rows, schema)]
-    make_row = row_maker(schema.names)
-    return lambda rows: [make_row(row) for row in rows]
+    return lambda rows: rows_of(rows, schema)

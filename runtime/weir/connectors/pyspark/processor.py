@@ -3,8 +3,13 @@
 ``handleInputRows`` is called once for each key of a batch, with the rows of that key in the batch;
 keys come in the order of their first row. What PySpark calls the current batch's processing time is
 the clock when the batch was taken up. Timers fire between batches, for a bounded time and the
-earliest first; as in PySpark a timer is deleted after its handler returned. Timers that a snapshot
-found due and not fired are in its state, and fire as soon as it is restored (spec A11).
+earliest first; as in PySpark a timer is deleted after its handler returned, and only its key has the
+names of the columns. Timers that a snapshot found due and not fired are in its state, and fire as
+soon as it is restored (spec A11).
+
+In event-time mode a row that is older than the watermark is late: it is counted and dropped before
+``handleInputRows`` could see it. PySpark judges rows by the watermark of the micro-batch before;
+here there are no micro-batches, and a row is late as soon as the watermark has passed it.
 
 The operator works on a copy of the processor that it was given, so that a restarted subtask begins
 with the object that the user made, not with what an earlier attempt left in it.
@@ -18,6 +23,8 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import Any, Protocol
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.streaming.stateful_processor import (
     ExpiredTimerInfo,
     StatefulProcessor,
@@ -27,7 +34,7 @@ from pyspark.sql.streaming.stateful_processor import (
 from weir.connectors.pyspark.frames import FrameShape
 from weir.connectors.pyspark.handle import Handle
 from weir.connectors.pyspark.initial_rows import INITIAL_ROWS, InitialRows
-from weir.connectors.pyspark.rows import MisfitRow, RowShape
+from weir.connectors.pyspark.rows import MisfitRow, RowShape, row_maker
 from weir.core.ids import CheckpointId, EdgeId, Millis
 from weir.core.key_groups import range_of
 from weir.dataflow.physical import ProcessorHead, RowsAs
@@ -92,8 +99,11 @@ class ProcessorOperator:
             None if head.initial is None else InitialRows(self._slots, head.initial, head.rows_as)
         )
         self._shape = _shape(head)
+        self._event_time = head.event_time
+        self.late_rows = 0
         fields = tuple(head.input.field(name) for name in head.keys)
         self._keys = pieces.Keys(fields, place.max_parallelism)
+        self._key_row = row_maker(head.keys)
         self._versions = Versions()
 
     def restore(self, heritage: Heritage) -> None:
@@ -111,8 +121,18 @@ class ProcessorOperator:
 
     def process(self, edge: EdgeId, batch: Batch) -> Iterable[Batch]:
         del edge
+        in_time = self._without_late_rows(batch)
+        self.late_rows += batch.num_rows - in_time.num_rows
         with _collector_at_rest():
-            return self._emitted("handleInputRows", self._handle_rows(batch))
+            return self._emitted("handleInputRows", self._handle_rows(in_time))
+
+    def _without_late_rows(self, batch: Batch) -> Batch:
+        """Rows that tell no time are not late."""
+        if self._mode is not TimeMode.EVENT_TIME or not self._event_time or not batch.num_rows:
+            return batch
+        column = batch.column(self._event_time)
+        is_late = pc.less(column, pa.scalar(self._watermark, _in_millis(column.type)))
+        return batch.filter(pc.or_kleene(pc.invert(is_late), column.is_null()))
 
     def advance(self, watermark: Millis) -> None:
         self._watermark = max(self._watermark, watermark)
@@ -127,8 +147,7 @@ class ProcessorOperator:
     def next_timer(self) -> Millis | None:
         if self._mode is not TimeMode.PROCESSING_TIME or self._has_initial_rows():
             return AT_ONCE if self.is_due() else None
-        earliest = self._timers.earliest()
-        return None if earliest is None else Millis(earliest + 1)
+        return self._timers.earliest()
 
     def flush(self) -> Iterable[Batch]:
         return ()
@@ -259,8 +278,13 @@ class ProcessorOperator:
     def _fire_one(self, times: TimerValues) -> list[object]:
         key, expiry = self._timers.seek_earliest()
         try:
-            handle = self._processor.handleExpiredTimer
-            yielded: list[object] = list(handle(key, times, ExpiredTimerInfo(expiry)))
+            yielded: list[object] = list(
+                self._processor.handleExpiredTimer(
+                    key=self._key_row(key),
+                    timerValues=times,
+                    expiredTimerInfo=ExpiredTimerInfo(expiry),
+                )
+            )
         except JobRejected:
             raise
         except Exception as error:  # the user's code may raise anything
@@ -312,6 +336,10 @@ def _mode(named: str) -> TimeMode:
     if named.lower() not in by_name:
         raise JobRejected(f"time mode {named!r} is none of None, ProcessingTime, EventTime")
     return by_name[named.lower()]
+
+
+def _in_millis(kind: pa.TimestampType) -> pa.TimestampType:
+    return pa.timestamp("ms", kind.tz)
 
 
 def _shape(head: ProcessorHead) -> Shape:

@@ -47,6 +47,13 @@ def row_maker(names: Sequence[str]) -> Callable[[Iterable[object]], Row]:
     return partial(tuple.__new__, row_class)
 
 
+def rows_of(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> list[Row]:
+    """Rows of state with the values that the same rows have when they come as input."""
+    columns = columns_of(rows, list(schema))
+    values = zip(*[column.to_pylist() for column in columns], strict=True)
+    return list(map(row_maker(schema.names), values))
+
+
 class RowShape:
     """Rows in, rows out."""
 

@@ -4,7 +4,8 @@
 staged beside the job's checkpoints. ``commit`` runs in the driver once the checkpoint is complete,
 with the numbers 0, 1, 2, … as ``batchId`` (spec D1, R5, C19). A commit that is known to have
 happened is not repeated; one that a dying driver has left in doubt is, under its number, and the
-writer must know it by that. What dead attempts have staged is given to ``abort``.
+writer must know it by that. What dead attempts have staged is given to ``abort``; as in PySpark the
+message of a ``write`` that failed is None.
 
 As in PySpark each ``write`` and each ``commit`` has a writer object of its own, and a subtask that
 had no rows has no message in the list.
@@ -115,7 +116,7 @@ class StreamWriter:
         if not batch.num_rows:
             return
         if self._open is None:
-            self._open = WriteCall(self._sink.name, batch)
+            self._open = WriteCall(self._sink.name, str(self._name), batch)
             self._calls.put(self._open)
         self._open.add(batch)
 
@@ -124,12 +125,12 @@ class StreamWriter:
         self._check_sealed()
         if self._open is None:
             return None
-        call, name = self._open, str(self._name)
+        call = self._open
         call.end()
         self._sealed.append(call)
         self._open = None
         self._name = self._name._replace(counter=self._name.counter + 1)
-        return Sealed(name, lambda: self._messages.put(name, call.message()))
+        return Sealed(call.name, lambda: self._messages.put(call.name, call.message()))
 
     def close(self) -> None:
         if self._open is not None:
@@ -145,7 +146,14 @@ class StreamWriter:
     def _run(self) -> None:
         struct = struct_of(self._sink.schema)
         while (call := self._calls.get()) is not None:
-            call.run(self._sink.writer, struct)
+            call.run(self._sink.writer, struct, self._note_failure)
+
+    def _note_failure(self, name: str) -> None:
+        """Leave something to be aborted; what made the call fail matters more than this does."""
+        try:
+            self._messages.put(name, None)
+        except Exception as problem:  # noqa: BLE001 - storage may fail in any way
+            log.warning("Sink %s: %s will not be aborted: %s", self._sink.name, name, problem)
 
 
 class StreamCommitter:

@@ -27,8 +27,10 @@ ROOM_ROWS = 65_536
 class WriteCall:
     """From the first row of a transaction to its message."""
 
-    def __init__(self, sink: str, first: Batch) -> None:
+    def __init__(self, sink: str, name: str, first: Batch) -> None:
         self._sink = sink
+        self.name = name
+        """Of the transaction."""
         self._first = shown(first.slice(0, 1).to_pylist()[0])
         self._rows: HandOff[Batch] = HandOff(ROOM_ROWS)
         self._message: Future[WriterCommitMessage | None] = Future()
@@ -64,10 +66,18 @@ class WriteCall:
 
     # -- the writer's side
 
-    def run(self, make: Callable[[], DataSourceStreamWriter], struct: StructType) -> None:
+    def run(
+        self,
+        make: Callable[[], DataSourceStreamWriter],
+        struct: StructType,
+        on_failure: Callable[[str], None],
+    ) -> None:
+        """Before the failure of a call is known, and may end the process, it is written down."""
         try:
             message = self._written(make(), struct)
         except Exception as problem:  # noqa: BLE001 - user code may raise anything
+            self._rows.abandon()
+            on_failure(self.name)
             failure = UserCodeFailed(
                 f"data source {self._sink}: write()", f"rows that begin with {self._first}"
             )

@@ -89,6 +89,60 @@ def test_instants_are_naive_in_utc():
     ]
 
 
+KINDS = {
+    "at": ("timestamp", "datetime64[ns]", "Timestamp('2026-01-01 15:00:00.123456')"),
+    "local": ("timestamp_ntz", "datetime64[ns]", "Timestamp('2026-01-01 15:00:00.123456')"),
+    "day": ("date", "object", "datetime.date(2026, 1, 1)"),
+    "short": ("smallint", "int64", "7"),
+    "number": ("int", "int64", "7"),
+    "single": ("float", "float64", "1.5"),
+    "counts": ("map<string,int>", "object", "{'a': 1}"),
+    "nested": ("map<string,map<string,int>>", "object", "{'a': {'b': 1}}"),
+    "listed": ("array<map<string,int>>", "object", "array([{'a': 1}], dtype=object)"),
+    "part": (
+        "struct<counts:map<string,int>,at:timestamp>",
+        "object",
+        "{'counts': {'a': 1}, 'at': Timestamp('2026-01-01 15:00:00.123456')}",
+    ),
+}
+"""The type of a column, and what PySpark 4.3 makes of it: the dtype and the value of its frames."""
+
+INSTANT = datetime(2026, 1, 1, 15, 0, 0, 123456, tzinfo=UTC)
+GIVEN = {
+    "at": INSTANT,
+    "local": INSTANT.replace(tzinfo=None),
+    "day": INSTANT.date(),
+    "short": 7,
+    "number": 7,
+    "single": 1.5,
+    "counts": {"a": 1},
+    "nested": {"a": {"b": 1}},
+    "listed": [{"a": 1}],
+    "part": {"counts": {"a": 1}, "at": INSTANT},
+}
+
+
+def test_columns_are_what_pyspark_makes_of_them():
+    """D1: user code counts on nanoseconds, and asks maps by their keys."""
+
+    def shown(_key, frame):
+        found = [(name, str(frame[name].dtype), repr(frame[name].tolist()[0])) for name in KINDS]
+        return pd.DataFrame(found, columns=["name", "dtype", "value"])
+
+    declared = ", ".join(f"{name} {kind}" for name, (kind, _, _) in KINDS.items())
+    job = in_pandas(
+        Yielding(shown),
+        inputs=f"word string, {declared}",
+        output="name string, dtype string, value string",
+    ).begin()
+
+    emitted = job.process({"word": "a", **GIVEN})
+
+    assert [tuple(row.values()) for row in emitted] == [
+        (name, dtype, value) for name, (_, dtype, value) in KINDS.items()
+    ]
+
+
 def test_missing_numbers_become_nulls():
     """D1."""
     job = in_pandas(

@@ -1,9 +1,11 @@
 """Timers of a processor fire in order, by the clock or by the watermark."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from one_processor import ProcessorUnderTest, written
-from spark_processors import Reminder
+from spark_processors import Reminder, RunningTotal
 from weir.connectors.pyspark.processor import FIRED_AT_ONCE
 from weir.errors import JobRejected
 
@@ -12,27 +14,27 @@ def reminder(mode):
     return ProcessorUnderTest(Reminder(), time_mode=mode)
 
 
-def test_a_timer_by_event_time_fires_when_the_watermark_is_past_it():
-    """S1, D6: at the very millisecond of the watermark a timer is not due, as in Spark."""
+def test_a_timer_by_event_time_fires_when_the_watermark_reaches_it():
+    """S1, D6: at the very millisecond of the watermark a timer is due, as in Spark."""
     job = reminder("EventTime").begin()
     job.process({"word": "a", "amount": 5_000})
 
-    job.operator.advance(5_000)
+    job.operator.advance(4_999)
     assert not job.operator.is_due()
-    job.operator.advance(5_001)
+    job.operator.advance(5_000)
     assert job.fire() == [{"word": "a", "total": 5_000}]
     assert not job.operator.is_due()
 
 
-def test_a_timer_by_the_clock_fires_when_the_clock_is_past_it():
+def test_a_timer_by_the_clock_fires_when_the_clock_reaches_it():
     """S1, D6: and the slot is told when that will be."""
     job = reminder("ProcessingTime").begin()
     job.process({"word": "a", "amount": 5_000})
 
-    assert job.operator.next_timer() == 5_001
-    job.clock.now = 5_000
+    assert job.operator.next_timer() == 5_000
+    job.clock.now = 4_999
     assert not job.operator.is_due()
-    job.clock.now = 5_001
+    job.clock.now = 5_000
     assert job.fire() == [{"word": "a", "total": 5_000}]
     assert job.operator.next_timer() is None
 
@@ -119,3 +121,98 @@ def test_timers_without_a_time_are_refused():
 
     with pytest.raises(JobRejected, match="timers need a time"):
         job.process({"word": "a", "amount": 20})
+
+
+class Swapped(Reminder):
+    """Its parameters are in an order of its own."""
+
+    def handleExpiredTimer(self, expiredTimerInfo, key, timerValues):  # noqa: N802, N803
+        yield from super().handleExpiredTimer(key, timerValues, expiredTimerInfo)
+
+
+def test_a_timer_is_handed_over_by_the_names_of_its_parameters():
+    """D1: as PySpark does it."""
+    job = ProcessorUnderTest(Swapped(), time_mode="EventTime").begin()
+    job.process({"word": "a", "amount": 20})
+    job.operator.advance(20)
+
+    assert job.fire() == [{"word": "a", "total": 20}]
+
+
+class Naming(Reminder):
+    """Asks the key of a timer by its name."""
+
+    def handleExpiredTimer(self, key, timerValues, expiredTimerInfo):  # noqa: N802, N803, ARG002
+        yield (key.word, expiredTimerInfo.getExpiryTimeInMs())
+
+
+def test_the_key_of_a_timer_has_the_names_of_its_columns():
+    """D1: as in PySpark, where it is a Row."""
+    job = ProcessorUnderTest(Naming(), time_mode="EventTime").begin()
+    job.process({"word": "a", "amount": 20})
+    job.operator.advance(20)
+
+    assert job.fire() == [{"word": "a", "total": 20}]
+
+
+# Late rows
+
+
+def in_time(mode, kind="timestamp"):
+    return ProcessorUnderTest(
+        RunningTotal(),
+        inputs=f"word string, amount bigint, at {kind}",
+        time_mode=mode,
+        event_time="at",
+    ).begin()
+
+
+def at(second):
+    return None if second is None else datetime.fromtimestamp(second, UTC)
+
+
+def row(word, second):
+    return {"word": word, "amount": 1, "at": at(second)}
+
+
+def words(emitted):
+    return [row["word"] for row in emitted]
+
+
+@pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz"])
+def test_a_row_behind_the_watermark_is_dropped_and_counted(kind):
+    """D4, D9: Spark drops it too."""
+    job = in_time("EventTime", kind)
+    job.operator.advance(10_000)
+
+    assert words(job.process(row("late", 9), row("edge", 10), row("new", 11))) == ["edge", "new"]
+    assert job.operator.late_rows == 1
+
+
+def test_a_row_that_tells_no_time_is_not_late():
+    """D4: nor is it in Spark."""
+    job = in_time("EventTime")
+    job.operator.advance(10_000)
+
+    assert words(job.process(row("when", None))) == ["when"]
+
+
+@pytest.mark.parametrize("mode", ["None", "ProcessingTime"])
+def test_without_event_time_no_row_is_late(mode):
+    """D4: as in Spark, though the stream has a watermark."""
+    job = in_time(mode)
+    job.operator.advance(10_000)
+
+    assert words(job.process(row("old", 9))) == ["old"]
+
+
+def test_a_restored_processor_knows_which_rows_are_late():
+    """D4, A10: watermarks are part of the checkpoint."""
+    job = ProcessorUnderTest(
+        RunningTotal(),
+        inputs="word string, amount bigint, at timestamp",
+        time_mode="EventTime",
+        event_time="at",
+    ).begin(watermark=10_000)
+
+    assert words(job.process(row("late", 9), row("new", 10))) == ["new"]

@@ -78,6 +78,9 @@ class ToldWriter(DataSourceStreamWriter):
     def commit(self, messages, batchId):  # noqa: N803
         self._told["commit"](messages, batchId)
 
+    def abort(self, messages, batchId):  # noqa: N803
+        self._told["abort"](messages, batchId)
+
 
 # -- writing
 
@@ -366,3 +369,24 @@ def test_a_message_is_any_object_that_can_be_pickled(make):
 
     sink = make(Told({"write": lambda rows: Local(sum(row.number for row in rows))}))
     assert sink.messages().get(sealed(sink.open(place()), 1, 2)).rows == 3
+
+
+def failing(rows):
+    for row in rows:
+        if row.number == 9:
+            raise ValueError("no nines")
+    return Written([])
+
+
+def test_a_write_that_fails_is_aborted(make, tmp_path):
+    """R5, D1: as in PySpark with None for its message, and the number of the next commit."""
+    aborts = []
+    told = {"write": failing, "commit": lambda *_: None, "abort": lambda *a: aborts.append(a)}
+    sink = make(Told(told))
+    writer = sink.open(place())
+    sink.committer().commit(1, (sealed(writer, 1),))
+    with pytest.raises(UserCodeFailed, match="write"):
+        sealed(writer, 9)
+    sink.committer().resolve((SUBTASK,), (1, 2), frozenset())
+    assert aborts == [([None], 1)]
+    assert not staged(tmp_path)
