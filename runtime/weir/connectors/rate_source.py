@@ -73,6 +73,10 @@ class RateSource:
     def is_endless(self) -> bool:
         return True
 
+    @property
+    def is_bounded(self) -> bool:
+        return False
+
     def discover(self, seen: str) -> Discovery:
         """The splits of the first look, for good: another number of them would change the rows."""
         if seen:
