@@ -2,7 +2,6 @@
 
 import gc
 import pickle
-import time
 from contextlib import suppress
 from dataclasses import replace
 from threading import Barrier, Lock
@@ -31,7 +30,7 @@ from weir.ports.sinks import SinkOwner
 from weir.storage.memory import MemoryStore
 
 SINK = OperatorId("my sink/äö-1")
-MUTATIONS = ("write", "create_exclusive", "delete")
+MUTATIONS = ("write", "copy", "create_exclusive", "delete")
 
 
 class Crash(Exception):
@@ -83,7 +82,7 @@ class FlakyStore:
 
 
 class MeetingStore:
-    """A store that answers no read of a staged file before so many have been asked for."""
+    """A store that copies no staged file before so many copies have been asked for."""
 
     def __init__(self, store, readers):
         self._store = store
@@ -92,20 +91,17 @@ class MeetingStore:
     def __getattr__(self, name):
         return getattr(self._store, name)
 
-    def read_start(self, url, size):
+    def copy(self, source, target):
         self._meeting.wait()
-        return self._store.read_start(url, size)
+        self._store.copy(source, target)
 
 
 class WatchedStore:
-    """A store that counts what it is asked, and how many whole files are read at one time."""
+    """A store that counts what it is asked."""
 
     def __init__(self, store):
         self._store = store
-        self._lock = Lock()
-        self._reading = 0
         self.asked = []
-        self.most_reading = 0
 
     def __getattr__(self, name):
         operation = getattr(self._store, name)
@@ -115,17 +111,6 @@ class WatchedStore:
             return operation(*arguments)
 
         return ask
-
-    def read(self, url):
-        with self._lock:
-            self._reading += 1
-            self.most_reading = max(self.most_reading, self._reading)
-        try:
-            time.sleep(0.005)
-            return self._store.read(url)
-        finally:
-            with self._lock:
-                self._reading -= 1
 
 
 def a_place(index=0, epoch=1, attempt=1):
@@ -230,7 +215,7 @@ def test_a_commit_that_died_on_the_way_is_finished_by_the_next(sink, tmp_path, m
     """R1, R5: the driver may die behind any file that it moved."""
     names = two_staged(sink)
     for name in names[:moved]:
-        publish(sink.staging(), name, Lock())
+        publish(sink.staging(), name)
     assert ids(sink.url) == []
 
     sink.committer().commit(1, names)
@@ -279,28 +264,14 @@ def test_the_files_of_a_commit_are_moved_side_by_side(sink):
 
 
 def test_a_commit_asks_for_no_more_than_it_needs(sink):
-    """R5: each file is read, written and deleted, between a look at the record and its making."""
+    """R5, R7: the store copies each file itself, so none passes through the driver's memory."""
     staging, names = in_memory(sink, 3)
     store = WatchedStore(staging.store)
 
     commit_through(staging, store, names)
 
-    assert sorted(store.asked[1:-1]) == sorted(["read_start", "write", "delete"] * 3)
+    assert sorted(store.asked[1:-1]) == sorted(["copy", "delete"] * 3)
     assert (store.asked[0], store.asked[-1]) == ("exists", "create_exclusive")
-
-
-def test_large_files_are_copied_one_after_the_other(sink, monkeypatch):
-    """R7: copies pass through the driver's memory."""
-    monkeypatch.setattr(file_sink, "LARGE_BYTES", 16)
-    staging, names = in_memory(sink, 5)
-    contents = {name: staging.store.read(staging.url(name)) for name in names}
-    store = WatchedStore(staging.store)
-
-    record = commit_through(staging, store, names)
-
-    assert store.most_reading == 1
-    for name, file in zip(names, record.files, strict=True):
-        assert staging.store.read(f"memory://out/{file}") == contents[name]
 
 
 def test_a_commit_of_which_one_file_is_missing_is_no_commit(sink):
