@@ -13,7 +13,7 @@ NAME = "files-0-1-1-1-token"
 
 
 class SlowStore:
-    """A store whose user is frozen before its first read, while somebody else acts."""
+    """A store whose user is frozen before its first copy, while somebody else acts."""
 
     def __init__(self, store, meanwhile):
         self._store = store
@@ -22,10 +22,10 @@ class SlowStore:
     def __getattr__(self, name):
         return getattr(self._store, name)
 
-    def read_start(self, url, size):
+    def copy(self, source, target):
         meanwhile, self._meanwhile = self._meanwhile, lambda: None
         meanwhile()
-        return self._store.read_start(url, size)
+        self._store.copy(source, target)
 
 
 def a_committer(store):

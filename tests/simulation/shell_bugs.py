@@ -245,7 +245,7 @@ SHELL_BUGS = (
         "weir.connectors.file_sink",
         "            self._directory.check(self._owner)\n",
         "            pass\n",
-        ("tests/weir/connectors/test_file_sink.py",),
+        ("tests/weir/connectors/test_directory_owner.py",),
     ),
     # A11, R7: turns and bounds
     Bug(

@@ -142,6 +142,24 @@ def inferred_schema(encoding: Encoding, file: pa.NativeFile) -> pa.Schema:
     return pa.schema([pa.field(field.name, _without_guesses(field.type)) for field in fields])
 
 
+def unreadable(encoding: Encoding, schema: pa.Schema) -> str:
+    """The first column that cannot be read from such files; empty if all can.
+
+    Spark decodes base64 and takes objects for maps; the parser below does neither.
+    """
+    if encoding is not Encoding.JSON:
+        return ""
+    return next((field.name for field in schema if _needs_decoding(field.type)), "")
+
+
+def _needs_decoding(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind):
+        return any(_needs_decoding(field.type) for field in kind)
+    if pa.types.is_list(kind):
+        return _needs_decoding(kind.value_type)
+    return bool(pa.types.is_binary(kind) or pa.types.is_map(kind))
+
+
 def _without_guesses(kind: pa.DataType) -> pa.DataType:
     """Text that looks like a time stays text, as in Spark: the next line may look otherwise."""
     if pa.types.is_timestamp(kind):

@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Lock
 
 import pyarrow as pa
 
@@ -34,9 +33,6 @@ _LOCAL = "file://"
 
 SIDE_BY_SIDE = 8
 """Files of one commit that are moved at the same time."""
-
-LARGE_BYTES = 4 << 20
-"""Files from this size on are copied one after the other, for a copy passes through memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +97,11 @@ class FileCommitter:
 
 def _publish_all(staging: Staging, names: tuple[str, ...]) -> tuple[str, ...]:
     """Whatever happens, nothing is being moved any more when this ends."""
-    alone = Lock()
     with ThreadPoolExecutor(SIDE_BY_SIDE, thread_name_prefix="weir-publish") as pool:
-        return tuple(pool.map(lambda name: publish(staging, name, alone), names))
+        return tuple(pool.map(lambda name: publish(staging, name), names))
 
 
-def publish(staging: Staging, name: str, alone: Lock) -> str:
+def publish(staging: Staging, name: str) -> str:
     """Put a staged file where readers look, if it is not there yet; gives the file's name."""
     file = f"part-{name}.{staging.encoding}"
     staged, published = staging.url(name), f"{staging.directory}/{file}"
@@ -114,7 +109,7 @@ def publish(staging: Staging, name: str, alone: Lock) -> str:
         if staged.startswith(_LOCAL):
             _rename(staged, published)
         else:
-            _copy(staging.store, staged, published, alone)
+            _copy(staging.store, staged, published)
     except NotFound:  # an earlier try has moved it, or a driver that has taken over
         if not staging.store.exists(published):
             raise _missed(staged) from None
@@ -140,14 +135,9 @@ def _rename(source: str, target: str) -> None:
         raise Unavailable(f"{target} may not be durable: {problem.strerror}", 1.0) from problem
 
 
-def _copy(store: ObjectStore, source: str, target: str, alone: Lock) -> None:
+def _copy(store: ObjectStore, source: str, target: str) -> None:
     """An object store knows no renaming. The copy is durable before its original goes."""
-    content = store.read_start(source, LARGE_BYTES)
-    if len(content) < LARGE_BYTES:
-        store.write(target, content)
-    else:
-        with alone:
-            store.write(target, store.read(source))
+    store.copy(source, target)
     store.delete([source])
 
 

@@ -4,11 +4,12 @@ Files must appear whole, by a rename or an upload, and never change: a position 
 the blocks up to the one it lies in, and a restored reader refuses a file in which they differ,
 because the rows behind the position would not be those that a checkpoint counts on (spec R5).
 
-A remote file is fetched into memory on a thread of its own, for a reader never waits; a local one
-is read in place.
+A remote file is fetched piece by piece into an unnamed local file on a thread of its own, for a
+reader never waits; a local one is read in place.
 """
 
 import logging
+import tempfile
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -32,6 +33,8 @@ from weir.storage.objects import ObjectStore, store_for
 log = logging.getLogger("weir.connectors")
 
 FETCH_REST_MS = 5
+FETCH_BYTES = 8 << 20
+"""Of a remote file, fetched at once."""
 MOST_AT_ONCE = 10_000
 """Files that one look names; the next look goes on behind them."""
 _HIDDEN = ("_", ".")
@@ -200,7 +203,11 @@ def _settle(future: Future[Cursor], opening: Callable[[], Cursor]) -> None:
 def _opened(url: str, store: ObjectStore) -> pa.NativeFile:
     if _is_local(url):
         return pa.OSFile(url.removeprefix(_LOCAL))
-    return pa.BufferReader(store.read(url))
+    with tempfile.TemporaryFile() as file:
+        for start in range(0, size := store.size(url), FETCH_BYTES):
+            file.write(store.read_range(url, start, min(start + FETCH_BYTES, size)))
+        file.flush()
+        return pa.OSFile(f"/proc/self/fd/{file.fileno()}")
 
 
 def _is_local(url: str) -> bool:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from weir.connectors.console_sink import ConsoleSink
 from weir.connectors.encodings import Encoding
+from weir.connectors.file_blocks import unreadable
 from weir.connectors.file_sink import FileSink
 from weir.connectors.file_source import FileSource, first_schema
 from weir.connectors.generator_options import generator_source
@@ -50,6 +51,11 @@ def _file_source(encoding: Encoding, options: Options) -> FileSource:
     schema = options.schema
     if schema is None:
         schema = first_schema(url, encoding, {}, is_recursive=is_recursive)
+    if column := unreadable(encoding, schema):
+        raise JobRejected(
+            f"the {encoding} source cannot read column {column}: binary and maps in JSON are not "
+            "decoded yet. Declare it as string or struct, or read Parquet"
+        )
     is_bounded = options.flag("bounded", default=False)
     return FileSource(url, encoding, schema, bounded=is_bounded, is_recursive=is_recursive)
 

@@ -40,11 +40,11 @@ class RateSplit(NamedTuple):
     """One split, as its id says it."""
 
     start_ms: int
-    index: int
+    number: int
     of: int
 
     def __str__(self) -> str:
-        return f"{self.start_ms}-{self.index}-{self.of}"
+        return f"{self.start_ms}-{self.number}-{self.of}"
 
 
 def _parsed(split: str) -> RateSplit:
@@ -82,7 +82,7 @@ class RateSource:
         if seen:
             return Discovery((), seen, is_final=True)
         start = self.clock()
-        splits = (RateSplit(start, index, self.partitions) for index in range(self.partitions))
+        splits = (RateSplit(start, number, self.partitions) for number in range(self.partitions))
         return Discovery(tuple(SplitId(str(split)) for split in splits), str(start), is_final=True)
 
     def open(self, split: SplitId, position: str) -> "RateReader":
@@ -104,7 +104,7 @@ class RateReader:
             return None
         numbers = np.arange(self._read, self._read + count, dtype=np.int64)
         self._read += count
-        values = numbers * self._split.of + self._split.index
+        values = numbers * self._split.of + self._split.number
         return pa.record_batch([self._times(values), pa.array(values)], schema=SCHEMA)
 
     def _times(self, values: np.ndarray[tuple[int], np.dtype[np.int64]]) -> pa.Array:
@@ -117,7 +117,7 @@ class RateReader:
         """How many rows of the split there are by now."""
         elapsed = max(0, self._clock() - self._split.start_ms)
         newest = elapsed * self._rate // SECOND_MS
-        return max(0, (newest - self._split.index) // self._split.of + 1)
+        return max(0, (newest - self._split.number) // self._split.of + 1)
 
     @property
     def position(self) -> str:
@@ -129,7 +129,7 @@ class RateReader:
 
     @property
     def rest_ms(self) -> int:
-        value = self._read * self._split.of + self._split.index
+        value = self._read * self._split.of + self._split.number
         due = self._split.start_ms - (-value * SECOND_MS // self._rate)
         return max(0, due - self._clock())
 

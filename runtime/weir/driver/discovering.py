@@ -26,6 +26,8 @@ from weir.ports.sources import Discovery, Source
 log = logging.getLogger("weir.driver")
 
 LOOK_SECONDS = 1.0
+MOST_WAITING = 10_000
+"""With so many splits that no reader has taken, nobody looks for more (spec R7)."""
 
 
 class Discovering:
@@ -36,7 +38,9 @@ class Discovering:
         sources: Mapping[OperatorId, Source],
         tell: Callable[[Event], None],
         fail: Callable[[WeirError], None],
+        backlog: Callable[[OperatorId], int] = lambda _: 0,
     ) -> None:
+        self._backlog = backlog
         self._sources = sources
         self._tell = tell
         self._fail = fail
@@ -65,6 +69,9 @@ class Discovering:
     def _look_on(self, operator: OperatorId, source: Source, seen: str) -> None:
         has_failed = False
         while not self._is_over.is_set():
+            if self._backlog(operator) >= MOST_WAITING:
+                self._is_over.wait(LOOK_SECONDS)
+                continue
             try:
                 found = source.discover(seen)
             except JobRejected as problem:

@@ -99,7 +99,7 @@ class Driver:
         self.slots = Slots(listener, pool, submission.patience, self.tell)
         heads = {stage.operator: stage.head for stage in submission.graph.stages}
         sources = {o: h.source for o, h in heads.items() if isinstance(h, SourceHead)}
-        self._discovering = Discovering(sources, self.tell, self.fail)
+        self._discovering = Discovering(sources, self.tell, self.fail, self._free_splits)
         self._source_commits = SourceCommits(sources, store)
         committers = {o: h.sink.committer() for o, h in heads.items() if isinstance(h, SinkHead)}
         self._committing = Committing(committers, self.tell, self.fail)
@@ -108,6 +108,10 @@ class Driver:
     def address(self) -> Address:
         """Where slots register."""
         return self.slots.address
+
+    def _free_splits(self, operator: OperatorId) -> int:
+        """Those that wait for a reader, as the loop has it now."""
+        return len(self._loop.job.splits[operator].free) if self._loop is not None else 0
 
     @property
     def why(self) -> str:

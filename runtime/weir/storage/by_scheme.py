@@ -25,6 +25,9 @@ class StoreByScheme:
     def read_start(self, url: str, size: int) -> bytes:
         return self._of(url).read_start(url, size)
 
+    def read_range(self, url: str, start: int, stop: int) -> bytes:
+        return self._of(url).read_range(url, start, stop)
+
     def size(self, url: str) -> int:
         return self._of(url).size(url)
 
@@ -39,6 +42,10 @@ class StoreByScheme:
 
     def write(self, url: str, data: Data) -> None:
         self._of(url).write(url, data)
+
+    def copy(self, source: str, target: str) -> None:
+        """Within one scheme."""
+        self._of(source).copy(source, target)
 
     def create_exclusive(self, url: str, data: bytes) -> bool:
         return self._of(url).create_exclusive(url, data)

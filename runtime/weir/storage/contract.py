@@ -51,6 +51,9 @@ class ObjectStore(Protocol):
     def read_start(self, url: str, size: int) -> bytes:
         """The first bytes, or all of them if there are fewer."""
 
+    def read_range(self, url: str, start: int, stop: int) -> bytes:
+        """The bytes from one place to before another, or fewer where the object ends."""
+
     def size(self, url: str) -> int: ...
 
     def exists(self, url: str) -> bool: ...
@@ -63,6 +66,9 @@ class ObjectStore(Protocol):
 
     def write(self, url: str, data: Data) -> None:
         """Durable when it returns. What was there before is replaced in one step."""
+
+    def copy(self, source: str, target: str) -> None:
+        """Durable when it returns; the content does not pass through this process's memory."""
 
     def create_exclusive(self, url: str, data: bytes) -> bool:
         """Whether this very content is there now and is durable; never replaces another's.

@@ -10,6 +10,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import TypeVar
 from uuid import uuid4
@@ -60,6 +61,9 @@ class FileStore:
     def read_start(self, url: str, size: int) -> bytes:
         return _reading(url, lambda path: _first_bytes(path, size))
 
+    def read_range(self, url: str, start: int, stop: int) -> bytes:
+        return _reading(url, lambda path: _bytes_between(path, start, stop))
+
     def size(self, url: str) -> int:
         return _reading(url, lambda path: path.stat().st_size)
 
@@ -84,6 +88,10 @@ class FileStore:
             except OSError as problem:
                 raise naming_error(url, "written", problem) from problem
         _settle(url)
+
+    def copy(self, source: str, target: str) -> None:
+        content = _reading(source, _mapped)
+        self.write(target, content)
 
     def create_exclusive(self, url: str, data: bytes) -> bool:
         path = _path(url)
@@ -142,6 +150,19 @@ def _is_temporary(url: str) -> bool:
 def _first_bytes(path: Path, size: int) -> bytes:
     with path.open("rb") as file:
         return file.read(size)
+
+
+def _bytes_between(path: Path, start: int, stop: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(start)
+        return file.read(stop - start)
+
+
+def _mapped(path: Path) -> memoryview:
+    """The content, of which the memory holds no more than is being looked at."""
+    with path.open("rb") as file:
+        is_empty = not os.fstat(file.fileno()).st_size
+        return memoryview(b"" if is_empty else mmap(file.fileno(), 0, access=ACCESS_READ))
 
 
 def _reading(url: str, look: Callable[[Path], T]) -> T:

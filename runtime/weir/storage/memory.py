@@ -30,6 +30,9 @@ class MemoryStore:
     def read_start(self, url: str, size: int) -> bytes:
         return self.read(url)[:size]
 
+    def read_range(self, url: str, start: int, stop: int) -> bytes:
+        return self.read(url)[start:stop]
+
     def size(self, url: str) -> int:
         return len(self.read(url))
 
@@ -48,6 +51,9 @@ class MemoryStore:
     def write(self, url: str, data: Data) -> None:
         with self._lock:
             self._keep(url, bytes(memoryview(data)))
+
+    def copy(self, source: str, target: str) -> None:
+        self.write(target, self.read(source))
 
     def create_exclusive(self, url: str, data: bytes) -> bool:
         with self._lock:

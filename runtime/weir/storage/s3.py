@@ -45,6 +45,10 @@ PATIENCE_S = 30.0
 SLOWEST_BYTES_S = 1 << 20
 """A write may take as long as PATIENCE_S, and longer at this rate."""
 
+PART_BYTES = 8 << 20
+PARTS_AT_ONCE = 2
+"""An object of two parts or more is sent in parts, so many of them at the same time."""
+
 TIMEOUTS = {"connect_timeout": 5, "read_timeout": 20}
 
 T = TypeVar("T")
@@ -57,6 +61,19 @@ _WITHOUT_A_WORD = "403"
 _PRECONDITION_FAILED = 412
 _TOO_MANY_REQUESTS = 429
 _SERVER_ERRORS = 500
+
+
+class _Parts:
+    """A large object of which only the parts that are being sent are copied into memory."""
+
+    def __init__(self, content: memoryview) -> None:
+        self._content = content
+
+    def __len__(self) -> int:
+        return len(self._content)
+
+    def __getitem__(self, part: slice) -> bytes:
+        return bytes(self._content[part])
 
 
 class _Exists(WeirError):
@@ -88,6 +105,10 @@ class S3Store:
         content = self._look(url, lambda: self._files._cat_file(_name(url), start=0, end=size))  # noqa: SLF001
         return cast("bytes", content)
 
+    def read_range(self, url: str, start: int, stop: int) -> bytes:
+        content = self._look(url, lambda: self._files._cat_file(_name(url), start=start, end=stop))  # noqa: SLF001
+        return cast("bytes", content)
+
     def size(self, url: str) -> int:
         head = self._look(url, lambda: self._call("head_object", url))
         return int(cast("int", head["ContentLength"]))
@@ -110,8 +131,23 @@ class S3Store:
         return ()
 
     def write(self, url: str, data: Data) -> None:
-        content = bytes(memoryview(data))
-        self._change(url, len(content), lambda: self._files._pipe_file(_name(url), content))  # noqa: SLF001
+        content = memoryview(data).cast("B")
+        body = bytes(content) if len(content) < 2 * PART_BYTES else _Parts(content)
+        self._change(
+            url,
+            len(content),
+            lambda: self._files._pipe_file(  # noqa: SLF001
+                _name(url), body, chunksize=PART_BYTES, max_concurrency=PARTS_AT_ONCE
+            ),
+        )
+
+    def copy(self, source: str, target: str) -> None:
+        size = self.size(source)
+        self._change(
+            target,
+            size,
+            lambda: self._files._cp_file(_name(source), _name(target)),  # noqa: SLF001
+        )
 
     def create_exclusive(self, url: str, data: bytes) -> bool:
         try:

@@ -2,7 +2,6 @@
 
 import gc
 import pickle
-import time
 from contextlib import suppress
 from dataclasses import replace
 from threading import Barrier, Lock
@@ -14,7 +13,6 @@ import pytest
 from weir.connectors import file_sink
 from weir.connectors import staging as stagings
 from weir.connectors.commit_records import CommitRecords
-from weir.connectors.directory_owner import OWNER_FILE
 from weir.connectors.encodings import Encoding
 from weir.connectors.file_sink import (
     FileCommitter,
@@ -27,11 +25,10 @@ from weir.connectors.staging import Staging, StagingWriter
 from weir.core.ids import Millis, OperatorId, SubtaskId
 from weir.errors import Fenced, JobRejected
 from weir.ports.operators import Place
-from weir.ports.sinks import SinkOwner
 from weir.storage.memory import MemoryStore
 
 SINK = OperatorId("my sink/äö-1")
-MUTATIONS = ("write", "create_exclusive", "delete")
+MUTATIONS = ("write", "copy", "create_exclusive", "delete")
 
 
 class Crash(Exception):
@@ -83,7 +80,7 @@ class FlakyStore:
 
 
 class MeetingStore:
-    """A store that answers no read of a staged file before so many have been asked for."""
+    """A store that copies no staged file before so many copies have been asked for."""
 
     def __init__(self, store, readers):
         self._store = store
@@ -92,20 +89,17 @@ class MeetingStore:
     def __getattr__(self, name):
         return getattr(self._store, name)
 
-    def read_start(self, url, size):
+    def copy(self, source, target):
         self._meeting.wait()
-        return self._store.read_start(url, size)
+        self._store.copy(source, target)
 
 
 class WatchedStore:
-    """A store that counts what it is asked, and how many whole files are read at one time."""
+    """A store that counts what it is asked."""
 
     def __init__(self, store):
         self._store = store
-        self._lock = Lock()
-        self._reading = 0
         self.asked = []
-        self.most_reading = 0
 
     def __getattr__(self, name):
         operation = getattr(self._store, name)
@@ -115,17 +109,6 @@ class WatchedStore:
             return operation(*arguments)
 
         return ask
-
-    def read(self, url):
-        with self._lock:
-            self._reading += 1
-            self.most_reading = max(self.most_reading, self._reading)
-        try:
-            time.sleep(0.005)
-            return self._store.read(url)
-        finally:
-            with self._lock:
-                self._reading -= 1
 
 
 def a_place(index=0, epoch=1, attempt=1):
@@ -230,7 +213,7 @@ def test_a_commit_that_died_on_the_way_is_finished_by_the_next(sink, tmp_path, m
     """R1, R5: the driver may die behind any file that it moved."""
     names = two_staged(sink)
     for name in names[:moved]:
-        publish(sink.staging(), name, Lock())
+        publish(sink.staging(), name)
     assert ids(sink.url) == []
 
     sink.committer().commit(1, names)
@@ -279,28 +262,14 @@ def test_the_files_of_a_commit_are_moved_side_by_side(sink):
 
 
 def test_a_commit_asks_for_no_more_than_it_needs(sink):
-    """R5: each file is read, written and deleted, between a look at the record and its making."""
+    """R5, R7: the store copies each file itself, so none passes through the driver's memory."""
     staging, names = in_memory(sink, 3)
     store = WatchedStore(staging.store)
 
     commit_through(staging, store, names)
 
-    assert sorted(store.asked[1:-1]) == sorted(["read_start", "write", "delete"] * 3)
+    assert sorted(store.asked[1:-1]) == sorted(["copy", "delete"] * 3)
     assert (store.asked[0], store.asked[-1]) == ("exists", "create_exclusive")
-
-
-def test_large_files_are_copied_one_after_the_other(sink, monkeypatch):
-    """R7: copies pass through the driver's memory."""
-    monkeypatch.setattr(file_sink, "LARGE_BYTES", 16)
-    staging, names = in_memory(sink, 5)
-    contents = {name: staging.store.read(staging.url(name)) for name in names}
-    store = WatchedStore(staging.store)
-
-    record = commit_through(staging, store, names)
-
-    assert store.most_reading == 1
-    for name, file in zip(names, record.files, strict=True):
-        assert staging.store.read(f"memory://out/{file}") == contents[name]
 
 
 def test_a_commit_of_which_one_file_is_missing_is_no_commit(sink):
@@ -357,92 +326,6 @@ def test_a_directory_of_another_job_is_refused(sink):
 
     with pytest.raises(JobRejected, match="holds commit 1 of another job"):
         other.committer().commit(1, (staged(other, rows(0, 10)),))
-
-
-def an_owner(job="file:///checkpoints/a", sink=SINK, commits=0, *, may_take_over=False):
-    return SinkOwner(job, sink, commits, may_take_over)
-
-
-def committing(sink, owner):
-    committer = sink.committer()
-    committer.claim(owner)
-    return committer
-
-
-def test_a_job_is_refused_where_another_one_writes_and_deletes_nothing_there(sink):
-    """R5: two jobs may have an operator and an epoch in common."""
-    name = staged(sink, rows(0, 10))
-    first = committing(sink, an_owner())
-
-    with pytest.raises(JobRejected, match=r"belongs to sink .* of job file:///checkpoints/a"):
-        committing(sink, an_owner("file:///checkpoints/b"))
-
-    first.commit(1, (name,))
-    assert ids(sink.url) == list(range(10))
-
-
-def test_two_sinks_of_one_job_are_kept_apart_too(sink):
-    """R5, U3."""
-    committing(sink, an_owner())
-    with pytest.raises(JobRejected, match="belongs to sink"):
-        committing(sink, an_owner(sink=OperatorId("other")))
-
-
-def test_a_job_that_starts_without_commits_is_refused_where_commits_are(sink):
-    """R5, U3: also where they were made before directories had owners."""
-    sink.committer().commit(1, (staged(sink, rows(0, 10)),))
-    with pytest.raises(JobRejected, match="holds 1 commits of another job"):
-        committing(sink, an_owner())
-
-
-def test_a_job_that_is_started_again_goes_on_in_its_directory(sink):
-    """R1: after a restart, an upgrade or a takeover, with another driver's token."""
-    committing(sink, an_owner()).commit(1, (staged(sink, rows(0, 10)),))
-    again = FileSink(sink.url, sink.encoding)
-    left = staged(sink, rows(20, 30))
-
-    committer = committing(again, an_owner(commits=1))
-    committer.resolve((SubtaskId(SINK, 0),), (2, 1), frozenset())
-    committer.commit(2, (staged(again, rows(10, 20), a_place(epoch=2)),))
-
-    assert left not in [str(name) for name in again.staging().names()]
-    assert ids(sink.url) == list(range(20))
-
-
-def test_a_job_goes_on_where_commits_were_made_before_directories_had_owners(sink):
-    """C15: a directory that an older release wrote."""
-    sink.committer().commit(1, (staged(sink, rows(0, 10)),))
-    committer = committing(sink, an_owner(commits=1))
-    committer.commit(2, (staged(sink, rows(10, 20), a_place(epoch=2)),))
-    assert ids(sink.url) == list(range(20))
-
-
-def test_a_job_that_restores_a_savepoint_of_another_takes_its_directory_over(sink, caplog):
-    """C15, C17, R5: the one before is refused from then on, and deletes nothing."""
-    before = committing(sink, an_owner())
-    before.commit(1, (staged(sink, rows(0, 10)),))
-
-    again = FileSink(sink.url, sink.encoding)
-    after = committing(again, an_owner("file:///checkpoints/b", commits=1, may_take_over=True))
-    name = staged(again, rows(10, 20))
-
-    assert "belonged to sink my sink/äö-1 of job file:///checkpoints/a" in caplog.text
-    with pytest.raises(JobRejected, match=r"belongs to sink .* of job file:///checkpoints/b"):
-        before.commit(2, ())
-    with pytest.raises(JobRejected, match=r"belongs to sink .* of job file:///checkpoints/b"):
-        before.resolve((SubtaskId(SINK, 0),), (9, 1), frozenset())
-    with pytest.raises(JobRejected, match=r"belongs to sink .* of job file:///checkpoints/b"):
-        committing(sink, an_owner(commits=1))
-    after.commit(2, (name,))
-    assert ids(sink.url) == list(range(20))
-
-
-def test_a_directory_that_was_emptied_is_taken_again(sink, tmp_path):
-    """R5."""
-    committer = committing(sink, an_owner())
-    (tmp_path / OWNER_FILE).unlink()
-    committer.commit(1, (staged(sink, rows(0, 10)),))
-    assert (tmp_path / OWNER_FILE).exists()
 
 
 def test_rows_that_somebody_deleted_before_the_commit_are_missed(sink):

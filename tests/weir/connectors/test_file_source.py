@@ -277,6 +277,31 @@ def test_without_a_file_the_schema_must_be_declared(tmp_path, encoding):
         first_schema(f"file://{tmp_path}", encoding, {})
 
 
+def test_a_remote_file_is_fetched_in_pieces(tmp_path, encoding, monkeypatch):
+    """R10: no whole file is held in memory."""
+    monkeypatch.setattr(file_source, "FETCH_BYTES", 1_000)
+    WRITERS[encoding](tmp_path / "a")
+    content, asked = (tmp_path / "a").read_bytes(), []
+
+    class Remote:
+        def size(self, _url):
+            return len(content)
+
+        def read_range(self, _url, start, stop):
+            asked.append(stop - start)
+            return content[start:stop]
+
+    source = FileSource("s3://bucket/in", encoding, SCHEMA)
+    monkeypatch.setattr(file_source, "store_for", lambda *_: Remote())
+    reader = source.open("s3://bucket/in/a", "")
+    batches = []
+    while not reader.is_exhausted:
+        batch = reader.read(90)
+        batches += [batch] if batch is not None else []
+    assert pa.Table.from_batches(batches).combine_chunks() == ROWS.combine_chunks()
+    assert (max(asked), sum(asked)) == (1_000, len(content))
+
+
 def test_a_source_travels_by_pickle(tmp_path, encoding):
     source = a_source(tmp_path, encoding, bounded=True)
 

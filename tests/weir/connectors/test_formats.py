@@ -113,6 +113,18 @@ def test_rows_that_a_file_cannot_hold_are_refused_when_the_job_is_built(name, ki
         a_sink(name, rows, path="/tmp/weir-out")  # noqa: S108
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [pa.binary(), pa.map_(pa.string(), pa.int64()), pa.list_(pa.struct([("b", pa.binary())]))],
+    ids=str,
+)
+def test_columns_that_json_would_give_wrong_are_refused_when_the_job_is_built(kind, tmp_path):
+    """U3: Spark decodes base64 and objects there; the parser here does not."""
+    with pytest.raises(JobRejected, match="cannot read column bad"):
+        a_source("json", pa.schema([("bad", kind)]), path=str(tmp_path))
+    assert a_source("parquet", pa.schema([("bad", kind)]), path=str(tmp_path))
+
+
 @pytest.mark.parametrize("name", ["json", "parquet"])
 def test_binary_maps_and_nested_rows_are_accepted(name):
     """R10."""

@@ -106,6 +106,17 @@ def test_a_panic_of_native_code_does_not_end_the_search(look, caplog):
     assert "read could not look for new splits: PanicException: overflow" in caplog.text
 
 
+def test_nobody_looks_for_more_while_too_many_splits_wait():
+    """R7: what is found waits in the driver's memory and in every checkpoint."""
+    heard, waiting = SimpleQueue(), [discovering.MOST_WAITING, discovering.MOST_WAITING, 1]
+    source = FedSource(found=[FINAL])
+    search = Discovering({READ: source}, heard.put, heard.put, lambda _: waiting.pop(0))
+    search.start(search.pools({}))
+    assert heard.get(timeout=LONG_ENOUGH).is_final
+    search.close()
+    assert waiting == []
+
+
 def test_a_look_that_can_never_succeed_ends_the_driver(look):
     """U3: the user must change something, and hears what."""
     rejected = JobRejected("there is no directory file:///in; make it")

@@ -28,6 +28,29 @@ def test_the_first_bytes_can_be_read_alone(place, size, start):
         place.store.read_start(place.url("nothing"), size)
 
 
+@pytest.mark.parametrize(("start", "stop", "part"), [(0, 2, b"by"), (2, 5, b"tes"), (3, 99, b"es")])
+def test_a_part_of_an_object_can_be_read_alone(place, start, stop, part):
+    """R10: so that nobody needs to hold a whole file in memory."""
+    place.store.write(place.url("in/rows"), b"bytes")
+
+    assert place.store.read_range(place.url("in/rows"), start, stop) == part
+    with pytest.raises(NotFound):
+        place.store.read_range(place.url("nothing"), start, stop)
+
+
+@pytest.mark.parametrize("content", [b"bytes", b""])
+def test_an_object_can_be_copied(place, content):
+    """R5, R7: and replaces what was there, as a write does."""
+    place.store.write(place.url("from"), content)
+    place.store.write(place.url("to"), b"older")
+
+    place.store.copy(place.url("from"), place.url("to"))
+
+    assert place.store.read(place.url("to")) == content
+    with pytest.raises(NotFound):
+        place.store.copy(place.url("nothing"), place.url("to"))
+
+
 def test_writing_again_replaces(place):
     """C8: a manifest that is written twice is one manifest."""
     place.store.write(place.url("a"), b"old and longer")

@@ -193,7 +193,9 @@ def test_a_large_object_is_written_in_parts_and_read_whole(in_s3):
     data = bytes(range(256)) * (60 << 12)
 
     in_s3.store.write(in_s3.url("large"), memoryview(data))
+    in_s3.store.copy(in_s3.url("large"), in_s3.url("copied"))
 
+    assert in_s3.store.size(in_s3.url("copied")) == len(data)
     assert in_s3.store.size(in_s3.url("large")) == len(data)
     assert in_s3.store.read(in_s3.url("large")) == data
 
