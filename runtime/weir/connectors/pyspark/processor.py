@@ -3,9 +3,9 @@
 ``handleInputRows`` is called once for each key of a batch, with the rows of that key in the batch;
 keys come in the order of their first row. What PySpark calls the current batch's processing time is
 the clock when the batch was taken up. Timers fire between batches, for a bounded time and the
-earliest first; as in PySpark a timer is deleted after its handler returned, and only its key has the
-names of the columns. Timers that a snapshot found due and not fired are in its state, and fire as
-soon as it is restored (spec A11).
+earliest first; as in PySpark a timer is deleted after its handler returned, and its key is a Row
+with names, which the key of input rows is not. Timers that a snapshot found due and not fired are in
+its state, and fire as soon as it is restored (spec A11).
 
 In event-time mode a row that is older than the watermark is late: it is counted and dropped before
 ``handleInputRows`` could see it. PySpark judges rows by the watermark of the micro-batch before;

@@ -71,16 +71,16 @@ def test_timers_are_listed_and_deleted_by_key():
 
 
 def test_one_call_fires_a_bounded_number():
-    """A11."""
+    """A11: and fewer where that takes too long."""
     job = reminder("EventTime").begin()
     rows = ({"word": str(n), "amount": 10} for n in range(FIRED_AT_ONCE + 1))
     job.process(*rows)
     job.operator.advance(11)
 
     (batch,) = job.operator.fire()
-    assert batch.num_rows == FIRED_AT_ONCE
+    assert 0 < batch.num_rows <= FIRED_AT_ONCE
     assert job.operator.is_due()
-    assert len(job.fire()) == 1
+    assert len(job.fire()) == FIRED_AT_ONCE + 1 - batch.num_rows
 
 
 def test_timers_survive_a_restore():
