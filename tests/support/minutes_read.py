@@ -74,7 +74,7 @@ class MinuteSource(FedSource):
 
 
 def minutes_of(*splits: list[int]) -> MinuteSource:
-    """Splits with these minutes, called 0, 1, 2, …"""
+    """Splits with these minutes, named by their numbers from zero on."""
     named = {SplitId(str(number)): minutes for number, minutes in enumerate(splits)}
     return MinuteSource(named, is_bounded=True)
 

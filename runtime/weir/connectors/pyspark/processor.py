@@ -3,9 +3,9 @@
 ``handleInputRows`` is called once for each key of a batch, with the rows of that key in the batch;
 keys come in the order of their first row. What PySpark calls the current batch's processing time is
 the clock when the batch was taken up. Timers fire between batches, for a bounded time and the
-earliest first; as in PySpark a timer is deleted after its handler returned, and only its key has the
-names of the columns. Timers that a snapshot found due and not fired are in its state, and fire as
-soon as it is restored (spec A11).
+earliest first; as in PySpark a timer is deleted after its handler returned, and its key is a Row
+with names, which the key of input rows is not. Timers that a snapshot found due and not fired are
+in its state, and fire as soon as it is restored (spec A11).
 
 In event-time mode a row that is older than the watermark is late: it is counted and dropped before
 ``handleInputRows`` could see it. PySpark judges rows by the watermark of the micro-batch before;
@@ -62,6 +62,9 @@ UNKNOWN_TIME = -1
 """What PySpark says where the time mode has no such time."""
 
 AT_ONCE = Millis(0)
+
+LATEST = Millis((1 << 62) // 1000)
+"""No watermark that a row has made is later."""
 
 SHOWN = 200
 """How much of a row a failure shows."""
@@ -127,8 +130,13 @@ class ProcessorOperator:
             return self._emitted("handleInputRows", self._handle_rows(in_time))
 
     def _without_late_rows(self, batch: Batch) -> Batch:
-        """Rows that tell no time are not late."""
-        if self._mode is not TimeMode.EVENT_TIME or not self._event_time or not batch.num_rows:
+        """Rows that tell no time are not late, nor is any before the first watermark.
+
+        After a drain time is over; a job that goes on from there would have no row in time.
+        """
+        if self._mode is not TimeMode.EVENT_TIME or not self._event_time:
+            return batch
+        if not 0 < self._watermark <= LATEST:
             return batch
         column = batch.column(self._event_time)
         is_late = pc.less(column, pa.scalar(self._watermark, _in_millis(column.type)))
