@@ -365,6 +365,20 @@ _COORDINATOR_BUGS = (
         "    if False:\n",
     ),
     Bug(
+        "a live driver is replaced by a job of the same name",
+        ("C17",),
+        f"{_CORE}.takeover",
+        "    return found is not Liveness.LIVES\n",
+        "    return True\n",
+    ),
+    Bug(
+        "a job that has finished is run again",
+        ("R6",),
+        f"{_CORE}.recovery",
+        "    return _has_finished(entries) and not asks_for_more\n",
+        "    return False\n",
+    ),
+    Bug(
         "a new driver reuses ids",
         ("C19", "C17"),
         f"{_CORE}.takeover",

@@ -77,6 +77,10 @@ EXPECTED = (
             "stray ack",
             "driver dies while stopping",
             "driver dies soon after a resume",
+            "a live job is started again",
+            "enumerator raises",
+            "committer raises",
+            "a finished job is started again",
         )
     ),
     *(

@@ -13,6 +13,7 @@ from simulation.coverage import watch_step
 from simulation.hosted import Surroundings
 from simulation.slot import Abort, Completed, Slot
 from simulation.store import OK, UNKNOWN, Damage
+from simulation.stumbling import Stumbling
 from weir.core import attempt as attempts
 from weir.core import coordinator as checkpoints
 from weir.core import recovery, takeover
@@ -45,6 +46,8 @@ class Setting(Surroundings, Protocol):
 
     @property
     def current(self) -> "Driver": ...
+    @property
+    def stumbling(self) -> Stumbling: ...
     def name_slot(self) -> SlotId: ...
     def kill_driver(self, driver: "Driver") -> None: ...
     def check_restore(self, driver: "Driver", manifest: Manifest) -> None: ...
@@ -454,6 +457,11 @@ class Driver:
     def _commit(self, action: actions.CommitTransactions) -> None:
         """The external system may act and fall silent, or not act at all."""
         commit = action.commit
+        if not self.world.calm and self.sim.stumbling.is_now():
+            self.world.saw("fault: committer raises")
+            refused = "commit() raised", "KeyError"
+            self.handle(events.CommitInDoubt(commit.sink, commit.sequence, *refused))
+            return
         if self.world.chance(self.sim.scenario.chances.commit_lost):
             self.world.saw("fault: commit without an answer")
             if self.world.rng.random() < 0.5:

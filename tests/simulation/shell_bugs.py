@@ -55,6 +55,39 @@ SHELL_BUGS = (
         "if True:",
         (f"{_CORE}/test_attempt.py",),
     ),
+    # R2: the same failure again and again
+    Bug(
+        "a job that fails in the same way for ever is restarted for ever",
+        ("R2",),
+        "weir.core.restarts",
+        "    if kind is None or not kind.error:\n",
+        "    if True:\n",
+        (f"{_CORE}/test_restarts.py",),
+    ),
+    Bug(
+        "a service that is away for long ends the job",
+        ("R2", "R1"),
+        "weir.core.restarts",
+        "    if kind is None or not kind.error:\n",
+        "    if kind is None:\n",
+        (f"{_CORE}/test_restarts.py",),
+    ),
+    Bug(
+        "a checkpoint forgives an enumerator that always raises",
+        ("R2",),
+        "weir.core.restarts",
+        "            return self.in_driver\n",
+        "            return False\n",
+        (f"{_CORE}/test_restarts.py",),
+    ),
+    Bug(
+        "an error of the network is taken for one of the program",
+        ("R1", "R2"),
+        "weir.ports.failures",
+        "        if isinstance(raised, OSError) and not isinstance(raised, _OF_THE_PROGRAM):\n",
+        "        if False:\n",
+        ("tests/weir/ports/test_failures.py",),
+    ),
     # R8
     Bug(
         "a stuck job is left alone",

@@ -9,16 +9,19 @@ from collections.abc import Iterator
 
 from simulation.driver import DIRECTORY, Driver
 from simulation.external import External
+from simulation.namesake import Namesake
 from simulation.network import Network
 from simulation.oracle import Ending, Oracle
 from simulation.scenario import MAX_PARALLELISM, Scenario
 from simulation.store import Store
+from simulation.stumbling import Stumbling
 from simulation.world import World
 from weir.core import attempt as attempts
 from weir.core import recovery
 from weir.core.coordinator import actions, events
 from weir.core.coordinator.aborting import manifest_path
 from weir.core.ids import AttemptId, CheckpointId, RequestId, SlotId, SubtaskId
+from weir.core.job import OperatorCoordinatorFailed, OperatorCoordinatorRecovered
 from weir.core.journal import CheckpointLogged
 from weir.core.key_groups import owner_of
 from weir.core.lifecycle import JobStatus
@@ -55,6 +58,8 @@ class Simulation:
         self.oracle = Oracle(self.world, self.scenario, self.store, self.external)
         self.store.protected = self.oracle.is_protected
         self.drivers: list[Driver] = []
+        self.namesake = Namesake(self.world, self.store, self.drivers, scenario.seed)
+        self.stumbling = Stumbling(scenario.seed)
         self.deployments = 0
         self.slots_made = 0
         self.finished = False
@@ -80,6 +85,7 @@ class Simulation:
             if self.world.now > LONGEST or not self.world.step():
                 self.world.violated(f"the job did not finish in {self.world.now} ms")
             yield self.world.now
+        self.namesake.start_again()
         final = self.current
         self.oracle.judge(
             Ending(final.epoch, final.topology, frozenset(final.known), frozenset(final.asked))
@@ -215,6 +221,8 @@ class Simulation:
         driver, chances = self.current, self.scenario.chances
         if not driver.alive or driver.job is None or self.store.is_closed():
             return
+        self.namesake.start_beside(driver)
+        self._stumble(driver)
         self._strike_driver(driver)
         if not driver.alive or driver is not self.current:
             return
@@ -250,6 +258,15 @@ class Simulation:
         elif world.chance(chances.clock_jump):
             world.saw("fault: clock jumps")
             driver.skew += world.rng.choice((-300, -40, 60, 700))
+
+    def _stumble(self, driver: Driver) -> None:
+        """An enumerator raises, and works again with its next look or not."""
+        if self.stumbling.is_now():
+            self.world.saw("fault: enumerator raises")
+            source = driver.topology.sources[0]
+            driver.handle(OperatorCoordinatorFailed(source, "latestOffset() raised", "KeyError"))
+            if self.stumbling.is_now():
+                driver.handle(OperatorCoordinatorRecovered(source))
 
     def _roll_back(self, driver: Driver) -> None:
         """Somebody goes back to an older checkpoint. Output repeats, so only where it may."""

@@ -48,9 +48,9 @@ from weir.core.coordinator.events import (
     TransactionsUnresolved,
 )
 from weir.core.job import (
+    CoordinatorHealth,
     Event,
     OperatorCoordinatorFailed,
-    OperatorCoordinatorRecovered,
     SplitsFound,
     SplitWanted,
 )
@@ -68,7 +68,8 @@ FromSlot = (
 )
 FromCheckpoint = SubtaskAcked | SubtaskDeclined | SubtaskProgressed | NotificationFailed
 FromOperator = (
-    SplitsFound
+    CoordinatorHealth
+    | SplitsFound
     | OperatorSpoke
     | OperatorSnapshotted
     | OperatorNotSnapshotted
@@ -100,10 +101,6 @@ def heard(event: Event, job: str) -> Line:
             return _of_a_checkpoint(event, job)
         case _ if isinstance(event, FromSlot):
             return _from_a_slot(event, job)
-        case OperatorCoordinatorFailed(operator, why):
-            return Line(Level.WARNING, f"{operator} failed in the driver: {why}.")
-        case OperatorCoordinatorRecovered(operator):
-            return Line(Level.INFO, f"{operator} works again in the driver.")
         case _ if isinstance(event, FromOperator):
             return _from_an_operator(event)
         case _ if isinstance(event, FromStorage):
@@ -164,6 +161,8 @@ def _from_a_slot(event: FromSlot, job: str) -> Line:
 
 
 def _from_an_operator(event: FromOperator) -> Line:
+    if isinstance(event, CoordinatorHealth):
+        return _of_a_coordinator(event)
     match event:
         case SplitsFound(operator, splits, _, is_final):
             end = ", and there will be no more" if is_final else ""
@@ -182,6 +181,12 @@ def _from_an_operator(event: FromOperator) -> Line:
             return Line(Level.WARNING, text)
         case _:
             assert_never(event)
+
+
+def _of_a_coordinator(event: CoordinatorHealth) -> Line:
+    if isinstance(event, OperatorCoordinatorFailed):
+        return Line(Level.WARNING, f"{event.operator} failed in the driver: {event.why}.")
+    return Line(Level.INFO, f"{event.operator} works again in the driver.")
 
 
 def _from_storage(event: FromStorage) -> Line:

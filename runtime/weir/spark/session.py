@@ -5,8 +5,9 @@
 
 Settings that begin with ``weir.`` are the job's (``weir.checkpointing.interval``), but for two that
 are about this start of it: ``weir.takeOver`` replaces a live driver of another submission, and
-``weir.rerun`` runs a job that has finished once more. All other settings go to Spark. Under an operator the job's name and settings are the operator's, and those of the script are
-for running it elsewhere. This module puts the parts together and decides nothing.
+``weir.rerun`` runs a job that has finished once more. All other settings go to Spark. Under an
+operator the job's name and settings are the operator's, and those of the script are for running it
+elsewhere. This module puts the parts together and decides nothing.
 """
 
 import logging
