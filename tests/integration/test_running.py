@@ -73,3 +73,36 @@ def test_a_job_with_too_few_slots_says_how_many_are_missing(tmp_path):
         job.until("the status says so", lambda: driver.ask("status") == waiting)
         driver.tell(do="cancel")
         assert driver.until_ended()["ended"] == "canceled"
+
+
+def test_a_row_that_no_restart_heals_ends_the_job_with_its_reason(tmp_path):
+    """Spec R2, U3: after so many failures of one kind without a checkpoint in between."""
+    setting = a_job(tmp_path, poisoned_offset=12_345)
+    with real_job(setting.having(("weir.restart.maxSameFailures", "3")), tmp_path) as job:
+        driver = job.start()
+        ending = driver.until_ended()
+        assert ending["ended"] == "failed"
+        assert "poisoned" in ending["problem"]
+        assert "3 times in this way" in ending["problem"]
+
+
+def test_a_job_is_run_by_one_driver_and_once(tmp_path):
+    """Spec C17, R1, R6: a live namesake is refused, a dead one followed, a finished job left."""
+    with real_job(a_job(tmp_path, rows=120_000, deployment=""), tmp_path) as job:
+        first = job.start()
+        job.until_checkpoints()
+        second = job.start()
+        second.until_dead()
+        assert "another driver runs a job of this name" in second.log()
+        assert "--take-over" in second.log()
+        job.until_checkpoints()
+        first.signal(signal.SIGKILL)
+        first.until_dead()
+        third = job.start()
+        assert third.until_ended()["ended"] == "finished"
+        assert "taken over from" not in third.log()
+        assert job.verdict().is_exactly_once
+        fourth = job.start()
+        assert fourth.until_ended() == {"ended": "finished", "problem": ""}
+        assert "has finished already" in fourth.log()
+        assert job.verdict().is_exactly_once
