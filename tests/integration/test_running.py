@@ -88,17 +88,21 @@ def test_a_row_that_no_restart_heals_ends_the_job_with_its_reason(tmp_path):
 
 def test_a_job_is_run_by_one_driver_and_once(tmp_path):
     """Spec C17, R1, R6: a live namesake is refused, a dead one followed, a finished job left."""
-    with real_job(a_job(tmp_path, rows=120_000, deployment=""), tmp_path) as job:
-        first = job.start()
+    setting = a_job(tmp_path, rows=120_000, rate=5_000, deployment="")
+    with real_job(setting, tmp_path) as job:
+        first, second, third = job.prepare(), job.prepare(), job.prepare()
+        for driver in (first, second, third):
+            driver.until_ready()
+        job.start(first)
         job.until_checkpoints()
-        second = job.start()
+        job.start(second)
         second.until_dead()
         assert "another driver runs a job of this name" in second.log()
         assert "--take-over" in second.log()
         job.until_checkpoints()
         first.signal(signal.SIGKILL)
         first.until_dead()
-        third = job.start()
+        job.start(third)
         assert third.until_ended()["ended"] == "finished"
         assert "taken over from" not in third.log()
         assert job.verdict().is_exactly_once

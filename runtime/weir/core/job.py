@@ -25,6 +25,7 @@ from weir.core.ids import (
     SubtaskId,
 )
 from weir.core.lifecycle import JobStatus, ProgressMade, SubtaskFinished, SubtaskRunning, TimePassed
+from weir.core.phases import Ended
 from weir.core.rescale import Inheritance, inherit
 from weir.core.restarts import Kind
 
@@ -151,8 +152,8 @@ def _hear(job: Job, event: Heard) -> tuple[Job, tuple[Said, ...]]:
             return _find_splits(job, event)
         case OperatorCoordinatorFailed() | OperatorCoordinatorRecovered():
             return _judge_coordinator(job, event)
-        case events.CommitInDoubt() | events.CommitConfirmed():
-            return _settle_commit(job, event)
+        case events.CommitInDoubt() | events.CommitConfirmed() | events.TransactionsUnresolved():
+            return _hear_sink(job, event)
         case (
             attempts.JobStarted()
             | attempts.SlotRegistered()
@@ -180,17 +181,23 @@ def _judge_coordinator(job: Job, event: CoordinatorHealth) -> tuple[Job, tuple[S
     return replace(job, attempt=after), said
 
 
-def _settle_commit(
-    job: Job, event: events.CommitInDoubt | events.CommitConfirmed
+def _hear_sink(
+    job: Job, event: events.CommitInDoubt | events.CommitConfirmed | events.TransactionsUnresolved
 ) -> tuple[Job, tuple[Said, ...]]:
-    """A commit that the sink's own code refuses is tried again, and it fails the attempt."""
+    """What the sink's own code refuses is tried again; a commit also fails the attempt.
+
+    An attempt can go on while old transactions are not aborted, but a job cannot end.
+    """
     job, said = _coordinate(job, event)
-    if isinstance(event, events.CommitConfirmed):
-        judged: CoordinatorHealth = OperatorCoordinatorRecovered(event.sink)
-    elif event.why:
-        judged = OperatorCoordinatorFailed(event.sink, event.why, event.error)
-    else:
-        return job, said
+    match event:
+        case events.CommitConfirmed():
+            judged: CoordinatorHealth = OperatorCoordinatorRecovered(event.sink)
+        case events.CommitInDoubt(why=why) if why:
+            judged = OperatorCoordinatorFailed(event.sink, why, event.error)
+        case events.TransactionsUnresolved(sink=str(sink)) if isinstance(job.attempt.phase, Ended):
+            judged = OperatorCoordinatorFailed(OperatorId(sink), event.why, event.error)
+        case _:
+            return job, said
     job, more = _judge_coordinator(job, judged)
     return job, (*said, *more)
 

@@ -72,25 +72,36 @@ class Committing:
             by_sink.setdefault(subtask.operator, []).append(subtask)
         owner = (int(epoch), int(action.attempt))
         work = [
-            (self._threads[sink], self._committers[sink], tuple(subtasks))
-            for sink, subtasks in by_sink.items()
+            (sink, self._committers[sink], tuple(subtasks)) for sink, subtasks in by_sink.items()
         ]
         keep = frozenset(transaction.name for transaction in action.keep)
 
-        def begun() -> list[Future[None]]:
+        def begun() -> list[tuple[OperatorId, Future[None]]]:
             first()
-            return [t.submit(c.resolve, subtasks, owner, keep) for t, c, subtasks in work]
+            return [
+                (sink, self._threads[sink].submit(committer.resolve, subtasks, owner, keep))
+                for sink, committer, subtasks in work
+            ]
 
         waiter = ThreadPoolExecutor(1, thread_name_prefix="weir-resolve")
         waiter.submit(self._await_all, action.ticket, begun)
         waiter.shutdown(wait=False)
 
-    def _await_all(self, ticket: int, begun: Callable[[], list[Future[None]]]) -> None:
+    def _await_all(
+        self, ticket: int, begun: Callable[[], list[tuple[OperatorId, Future[None]]]]
+    ) -> None:
+        sink: OperatorId | None = None
         try:
-            for future in begun():
+            for sink, future in begun():  # noqa: B007 - the last one is the one that raised
                 future.result()
         except JobRejected as problem:
             self._fail(problem)
+        except UserCodeFailed as failure:
+            log.warning("Transactions of an earlier attempt are still open: %s", failure)
+            unresolved = events.TransactionsUnresolved(
+                ticket, sink, str(failure), error_of(failure)
+            )
+            self._tell(unresolved)
         except Exception as problem:  # noqa: BLE001 - the external system may fail in any way
             log.warning("Transactions of an earlier attempt are still open: %s", problem)
             self._tell(events.TransactionsUnresolved(ticket))

@@ -157,3 +157,13 @@ def test_a_commit_that_the_sinks_own_code_refuses_says_so(sinks):
     sinks.commit(FILES, 4, "a")
     why = "commit 4: commit() failed at batch 3: KeyError: 'account'"
     assert sinks.next() == events.CommitInDoubt(FILES, 4, why, "KeyError")
+
+
+def test_an_abort_that_the_sinks_own_code_refuses_says_so(sinks):
+    """R2, R5: a job must not wait for it for ever when it ends."""
+    failed = UserCodeFailed("abort()", "batch 3")
+    failed.__cause__ = KeyError("account")
+    sinks.files.problems.append(failed)
+    sinks.resolve(SubtaskId(FILES, 0))
+    why = "abort() failed at batch 3: KeyError: 'account'"
+    assert sinks.next() == events.TransactionsUnresolved(9, FILES, why, "KeyError")

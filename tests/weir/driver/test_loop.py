@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from coordinated_job import EVERYONE, READ, SUM_0
+from coordinated_job import EVERYONE, READ, SUM_0, WRITE
 from driven_job import ASKED, SLOTS, ObligingHands, a_beginning, a_loop, drive
 from weir.core.attempt import (
     CancelRequested,
@@ -139,6 +139,14 @@ def test_a_commit_that_is_refused_when_the_job_ends_does_not_keep_it_for_ever(ha
     hands.says[actions.Answer] = lambda *_: []
     end = drive(hands, beginning=a_beginning(strategy=FixedDelay(2, 5)))
     assert end.status is (JobStatus.CANCELED if refusals == 1 else JobStatus.FAILED)
+
+
+def test_an_abort_that_is_refused_when_the_job_ends_does_not_keep_it_for_ever(hands):
+    """R2, R5: the next driver tries it again."""
+    hands.says[actions.ResolveTransactions] = lambda action, _: [
+        events.TransactionsUnresolved(action.ticket, WRITE, "KeyError: 'account'", "KeyError")
+    ]
+    assert drive(hands) == EndDriver(JobStatus.FAILED, fenced=False)
 
 
 def test_an_enumerator_that_raises_fails_the_job_by_its_restart_strategy(hands):

@@ -11,6 +11,8 @@ had no rows has no message in the list.
 """
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 from threading import Thread
@@ -85,6 +87,17 @@ class StreamSink:
         return CommitRecords(store_for(self.directory), self.directory)
 
 
+@contextmanager
+def blaming_user_code(sink: str, method: str, batch: int) -> Iterator[int]:
+    """Whatever it raises is named by what was called, for which batch."""
+    try:
+        yield batch
+    except NotWritable:
+        raise
+    except Exception as problem:  # user code may raise anything
+        raise UserCodeFailed(f"data source {sink}: {method}()", f"batch {batch}") from problem
+
+
 class StreamWriter:
     """A subtask's end. One thread runs the calls of ``write``, one after the other."""
 
@@ -145,18 +158,12 @@ class StreamCommitter:
 
     def commit(self, sequence: int, names: tuple[str, ...]) -> None:
         if self._records.find(sequence, names) is None:
-            self._commit(self._owed(names), sequence - 1)
+            messages = self._owed(names)
+            with blaming_user_code(self._sink.name, "commit", sequence - 1) as batch:
+                self._sink.writer().commit(messages, batch)
             self._records.create(CommitRecord(sequence, names, ()))
             self._records.forget(sequence - RECORDS_KEPT)
         self._messages.discard(names)
-
-    def _commit(self, messages: list[WriterCommitMessage | None], batch: int) -> None:
-        writer = self._sink.writer()
-        try:
-            writer.commit(messages, batch)
-        except Exception as problem:  # user code may raise anything
-            doing = f"data source {self._sink.name}: commit()"
-            raise UserCodeFailed(doing, f"batch {batch}") from problem
 
     def _owed(self, names: tuple[str, ...]) -> list[WriterCommitMessage | None]:
         """The messages that no commit has had: a savepoint may hold some that were committed."""
@@ -181,5 +188,6 @@ class StreamCommitter:
             return
         log.info("Sink %s aborts %s transactions of dead attempts.", self._sink.name, len(names))
         messages = [self._messages.get(name) for name in names]
-        self._sink.writer().abort(messages, self._records.newest())
+        with blaming_user_code(self._sink.name, "abort", self._records.newest()) as batch:
+            self._sink.writer().abort(messages, batch)
         self._messages.discard(names)

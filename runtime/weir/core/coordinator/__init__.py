@@ -154,6 +154,10 @@ def _settle(state: Coordinator, actions: tuple[Action, ...]) -> Step:
 
 def _dispatch(state: Coordinator, event: Event) -> Step:  # noqa: C901, PLR0912 - a table
     match event:
+        case CommitInDoubt(why=why) | TransactionsUnresolved(why=why) if why and closing.is_failing(
+            state
+        ):
+            return closing.give_up(state)
         case TimePassed():
             return _on_time(state, event)
         case StatusReported() if event.status.is_terminal:
@@ -204,8 +208,6 @@ def _dispatch(state: Coordinator, event: Event) -> Step:  # noqa: C901, PLR0912 
             return logbook.on_in_doubt(state, event)
         case FilesDeleted() | FilesNotDeleted():
             return closing.on_deleted(state, event)
-        case CommitInDoubt(why=why) if why and closing.is_failing(state):
-            return closing.give_up_commits(state)
         case CommitConfirmed() | CommitInDoubt():
             return completing.on_commit(state, event)
         case _:

@@ -68,10 +68,10 @@ def is_failing(state: Coordinator) -> bool:
     return isinstance(state.life, Closing) and state.life.status is JobStatus.FAILED
 
 
-def give_up_commits(state: Coordinator) -> Step:
-    """The sink does not take the commit, and the job has failed: the log stays open.
+def give_up(state: Coordinator) -> Step:
+    """A sink's own code refuses to commit or to abort, and the job has failed: the log stays open.
 
-    Whoever starts the job again repeats the commit, as after the death of a driver.
+    Whoever starts the job again repeats it, as after the death of a driver.
     """
     return replace(state, life=Gone(fenced=False)), (EndDriver(JobStatus.FAILED, fenced=False),)
 
