@@ -69,8 +69,13 @@ def inherited_max_parallelism(
 def is_new(
     store: ObjectStore, directory: str, wish: recovery.Wish, pause: Pause = time.sleep
 ) -> bool:
-    """Whether the job has nothing of its own to go on from, or shall not go on from it."""
+    """Whether the job begins: it has nothing of its own to go on from, or shall not go on from it.
+
+    A job that has finished and is not run again does not begin.
+    """
     entries = _entries(store, directory, pause)
+    if recovery.is_finished(entries, wish):
+        return False
     return not recovery.candidates(entries) or recovery.begins_without_state(entries, wish)
 
 

@@ -387,3 +387,12 @@ def test_a_job_that_an_earlier_submission_finished_is_over(job):
     assert job.start(Wish("second submission")) == over
     assert job.newest()[0] == 1
     assert isinstance(job.start(Wish("third submission", reruns=True)), Begun)
+
+
+def test_a_job_that_has_finished_does_not_begin_with_its_initial_state_again(job):
+    """R6, D1: unless it is run again."""
+    job.reigned()
+    closed = JobClosed(Epoch(1), "driver-a", JobStatus.FINISHED, False, CheckpointId(17))  # noqa: FBT003
+    job.journal.create(1, closed)
+    assert not is_new(job.store, DIRECTORY, Wish("second submission"))
+    assert is_new(job.store, DIRECTORY, Wish("second submission", reruns=True))
