@@ -3,6 +3,7 @@
 import pytest
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 
+from waiting import until
 from weir.api.config import load_config
 from weir.driver.assignment import Assignment
 from weir.errors import JobRejected
@@ -89,9 +90,9 @@ def test_queries_of_one_session_need_names_to_share_a_storage(session, running, 
         second.start(str(tmp_path / "second"))
 
     running.append(second.queryName("second").start(str(tmp_path / "second")))
-    places = [job.checkpoint() for job in running]
-    below = [f"file://{place}/{name}/chk-" for name in ("mine", "second")]
-    assert [at.startswith(start) for at, start in zip(places, below, strict=True)] == [True, True]
+    logs = [tmp_path / "checkpoints" / name / "log" for name in ("mine", "second")]
+    until("both have a log", lambda: all(log.is_dir() for log in logs), lambda: str(logs))
+    assert [job.is_active for job in running] == [True, True]
 
 
 def test_a_stream_without_end_is_checkpointed_though_nobody_asked(session, running, caplog):
