@@ -194,8 +194,10 @@ def _hear_sink(
             judged: CoordinatorHealth = OperatorCoordinatorRecovered(event.sink)
         case events.CommitInDoubt(why=why) if why:
             judged = OperatorCoordinatorFailed(event.sink, why, event.error)
-        case events.TransactionsUnresolved(sink=str(sink)) if isinstance(job.attempt.phase, Ended):
-            judged = OperatorCoordinatorFailed(OperatorId(sink), event.why, event.error)
+        case events.TransactionsUnresolved(sink=sink) if sink and isinstance(
+            job.attempt.phase, Ended
+        ):
+            judged = OperatorCoordinatorFailed(sink, event.why, event.error)
         case _:
             return job, said
     job, more = _judge_coordinator(job, judged)

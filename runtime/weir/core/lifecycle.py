@@ -50,9 +50,10 @@ class TimePassed:
 
 @dataclass(frozen=True, slots=True)
 class ProgressMade:
-    """A checkpoint is complete, or this operator's coordinator in the driver works again."""
+    """An operator's coordinator in the driver works again, or a checkpoint is complete."""
 
-    operator: OperatorId | None = None
+    operator: OperatorId = OperatorId("")
+    """Empty: a checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)

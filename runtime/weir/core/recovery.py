@@ -152,7 +152,8 @@ def begins_without_state(entries: tuple[tuple[int, Entry], ...], wish: Wish) -> 
 
     Its later drivers go on from what it has completed itself.
     """
-    is_wanted = wish.fresh or (wish.reruns and not wish.path and _has_finished(entries))
+    names_state = wish.path or wish.at_least
+    is_wanted = wish.fresh or (wish.reruns and not names_state and _has_finished(entries))
     return is_wanted and not _is_served_last(entries, wish.deployment)
 
 

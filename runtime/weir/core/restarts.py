@@ -32,9 +32,9 @@ class Kind(NamedTuple):
     in_driver: bool = False
     """In the operator's coordinator (enumerator, committer) and not in a subtask."""
 
-    def survives(self, operator: OperatorId | None) -> bool:
+    def survives(self, operator: OperatorId) -> bool:
         """Whether progress of that coordinator, or of the subtasks, says nothing about it."""
-        if operator is None:
+        if not operator:
             return self.in_driver
         return not self.in_driver or operator != self.operator
 
@@ -122,7 +122,7 @@ class History:
     same: tuple[tuple[Kind, int], ...] = ()
     """How often each kind was seen without progress in between."""
 
-    def after_progress(self, operator: OperatorId | None) -> "History":
+    def after_progress(self, operator: OperatorId) -> "History":
         """Without an operator a checkpoint is complete, which only subtasks have to do with."""
         left = ((kind, times) for kind, times in self.same if kind.survives(operator))
         return replace(self, same=tuple(left))

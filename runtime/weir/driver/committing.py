@@ -105,7 +105,7 @@ class Committing:
     def _await_all(
         self, ticket: int, begun: Callable[[], list[tuple[OperatorId, Future[None]]]]
     ) -> None:
-        sink: OperatorId | None = None
+        sink = OperatorId("")
         try:
             for sink, future in begun():  # noqa: B007 - the last one is the one that raised
                 future.result()

@@ -368,3 +368,10 @@ def test_a_rerun_of_a_job_that_has_not_finished_goes_on_from_its_checkpoint():
 
     assert not begins_without_state(facts.entries, Wish(NEW, reruns=True))
     assert resolved(facts, Wish(NEW, reruns=True)).manifest == a_manifest(3)
+
+
+def test_a_rerun_that_requires_a_checkpoint_does_not_begin_without_one():
+    """K4: an operator that knows of a checkpoint never starts from nothing unnoticed."""
+    wish = Wish(NEW, reruns=True, at_least=3)
+
+    assert isinstance(resolved(read(*FINISHED), wish), Refuse)

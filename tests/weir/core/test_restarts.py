@@ -232,7 +232,7 @@ def test_a_failure_that_time_may_heal_is_restarted_for_ever(kind):
 def test_a_completed_checkpoint_is_progress_of_the_subtasks_alone():
     """R2: an enumerator that always raises completes no look by it."""
     history, _ = judged(THRICE, POISON, MUTE, POISON, MUTE)
-    after = history.after_progress(None)
+    after = history.after_progress(OperatorId(""))
     assert isinstance(judged(THRICE, POISON, history=after)[1], Restart)
     assert isinstance(judged(THRICE, MUTE, history=after)[1], GiveUp)
 

@@ -266,8 +266,8 @@ class TransactionsUnresolved:
     """The external system could not be asked."""
 
     ticket: int
-    sink: OperatorId | None = None
-    """Whose own code raised; none if only the answer is missing."""
+    sink: OperatorId = OperatorId("")
+    """Whose own code raised; empty if only the answer is missing."""
     why: str = ""
     error: str = ""
     """The type of what it raised; empty if time may heal it."""
