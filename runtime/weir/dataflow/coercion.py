@@ -43,15 +43,14 @@ class Typed:
     type: pa.DataType
     digits: int = 0
     """Of a whole number written out; a decimal beside it makes room for no more than these."""
+    literal: str | None = None
+    """The text of a string that is written out."""
 
     def to(self, kind: pa.DataType) -> "Typed":
         """The same value as a wider type; see ``casts`` for casts that can lose something."""
         if kind.equals(self.type):
             return self
-        value = self.expr
-        if kinds.is_decimal(kind) and kinds.is_decimal(self.type) and kind.scale < self.type.scale:
-            value = value.round(kind.scale, mode="half_away_from_zero")
-        return Typed(value.cast(polars_type(kind), strict=False), kind)
+        return Typed(self.expr.cast(polars_type(kind), strict=False), kind)
 
 
 def polars_type(kind: pa.DataType) -> pl.DataType:
@@ -155,14 +154,21 @@ def _wider_number(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     one, other = (
         kind if kinds.is_decimal(kind) else pa.decimal128(_WHOLE[kind], 0) for kind in (one, other)
     )
-    scale = max(one.scale, other.scale)
-    return _decimal(_before_point(one, other) + scale, scale)
+    before, scale = _before_point(one, other), max(one.scale, other.scale)
+    if before + scale <= LONGEST_DECIMAL:
+        return pa.decimal128(before + scale, scale)
+    return pa.decimal128(LONGEST_DECIMAL, max(LONGEST_DECIMAL - before, 0))
 
 
 def _wider_time(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """A date meets a timestamp as a timestamp; text beside a time is read as one."""
+    """A date meets a timestamp as a timestamp; text beside a time is read as one.
+
+    Text beside a ``timestamp_ntz`` is not: Spark takes or ignores its zone, depending on ANSI mode.
+    """
     for this, that in ((one, other), (other, one)):
-        if kinds.is_timestamp(this) and (kinds.is_date32(that) or kinds.is_string(that)):
+        if kinds.is_timestamp(this) and kinds.is_date32(that):
+            return this
+        if kinds.is_timestamp(this) and this.tz and kinds.is_string(that):
             return this
         if kinds.is_date32(this) and kinds.is_string(that):
             return this

@@ -5,26 +5,27 @@ so there is one meaning of each. Whatever cannot be compiled is refused when the
 the expression, the piece of it and the columns that exist; no row is ever looked at here.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import polars as pl
 import pyarrow as pa
-import sqlglot
 from pyarrow import types as kinds
-from sqlglot import exp
+from sqlglot import Token, TokenType, exp
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
 from weir.dataflow.coercion import Typed, is_known, polars_type
-from weir.dataflow.rules import Compile, Misfit, Rules
+from weir.dataflow.rules import OPERAND, Compile, Misfit, Rule, Rules, refuse_unread
 from weir.dataflow.spelling import did_you_mean
 from weir.dataflow.sql_functions import FUNCTIONS, NAMED, NAMES
-from weir.dataflow.sql_operators import OPERATORS
-from weir.dataflow.types import TIMESTAMP, type_of, written
+from weir.dataflow.sql_operators import OPERATORS, one_row, whole_number
+from weir.dataflow.types import LONGEST_DECIMAL, TIMESTAMP, type_of, written
 from weir.errors import JobRejected
 
-_MOST_INT, _MOST_LONG = 2**31 - 1, 2**63 - 1
+_COLUMN_PARTS = ("this", "table", "db", "catalog")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +64,28 @@ def evaluate(expressions: Sequence[Compiled], batch: pa.RecordBatch) -> list[pa.
     frame = _frame(batch, dict.fromkeys(name for e in expressions for name in e.reads))
     names = [str(position) for position in range(len(expressions))]
     done = frame.with_columns(
-        expression.expr.alias(name) for expression, name in zip(expressions, names, strict=True)
+        expression.expr.alias(name)
+        for expression, name in zip(expressions, names, strict=True)
+        if expression.reads
     )
     return [
-        _as_declared(done[name], expression.type)
+        _as_declared(
+            done[name] if expression.reads else _constant(expression.expr, batch.num_rows),
+            expression.type,
+        )
         for expression, name in zip(expressions, names, strict=True)
     ]
+
+
+def _constant(expr: pl.Expr, size: int) -> pl.Series:
+    """The value of an expression that reads no column, so many times."""
+    return one_row().select(expr).to_series().new_from_index(0, size)
 
 
 def _frame(batch: pa.RecordBatch, columns: Iterable[str]) -> pl.DataFrame:
     needed = list(columns)
     if not needed:
-        return pl.DataFrame({"": pl.repeat(0, batch.num_rows, eager=True)})
+        return one_row()
     frame = pl.from_arrow(batch.select(needed))
     assert isinstance(frame, pl.DataFrame), "a batch becomes a frame"
     return frame
@@ -108,24 +119,28 @@ class _Compiler:
         return Compiled(self.text, name, value.expr, value.type, tuple(self.reads))
 
     def _parse(self) -> exp.Expr:
+        spark = Dialect.get_or_raise("spark")
         try:
-            tree: exp.Expr = sqlglot.parse_one(self.text, dialect="spark", into=exp.Expr)
+            tokens = _with_doubled_quotes(spark.tokenize(self.text), self.text)
+            trees = spark.parser().parse_into(exp.Expr, tokens, self.text)
         except SqlglotError as error:
             raise self._unreadable() from error
-        if isinstance(tree, exp.Block):
+        tree = trees[0] if len(trees) == 1 else None
+        if tree is None or isinstance(tree, exp.Block):
             raise self._unreadable()
         return tree
 
     def _compile(self, node: exp.Expr) -> Typed:
-        match node:
-            case exp.Column():
-                return self._column(node)
-            case exp.Anonymous() if node.name.lower() in NAMED:
-                return NAMED[node.name.lower()](node, self._compile)
-            case _ if type(node) in _RULES:
-                return _RULES[type(node)](node, self._compile)
-            case _:
-                raise _unknown(node)
+        if isinstance(node, exp.Column):
+            refuse_unread(node, _COLUMN_PARTS)
+            return self._column(node)
+        rule = RULES.get(type(node))
+        if isinstance(node, exp.Anonymous):
+            rule = NAMED.get(node.name.lower())
+        if rule is None:
+            raise _unknown(node)
+        refuse_unread(node, rule.reads)
+        return rule.compile(node, self._compile)
 
     def _column(self, node: exp.Column) -> Typed:
         parts = [part.name for part in node.parts]
@@ -168,6 +183,27 @@ class _Compiler:
         return JobRejected(f"expression {self.text!r}{piece}: {misfit.reason} (columns: {columns})")
 
 
+def _with_doubled_quotes(tokens: list[Token], text: str) -> list[Token]:
+    """Strings that touch are one string with a quote in it, as in Spark: 'O''Brien'."""
+    joined: list[Token] = []
+    for token in tokens:
+        before = joined[-1] if joined else None
+        if before is not None and _are_one_string(before, token, text):
+            whole = f"{before.text}{text[token.start]}{token.text}"
+            joined[-1] = Token(
+                TokenType.STRING, whole, before.line, before.col, before.start, token.end
+            )
+        else:
+            joined.append(token)
+    return joined
+
+
+def _are_one_string(one: Token, other: Token, text: str) -> bool:
+    are_strings = one.token_type is other.token_type is TokenType.STRING
+    touch = one.end + 1 == other.start
+    return are_strings and touch and text[one.end] == text[other.start]
+
+
 def _normal(value: pl.Expr, kind: pa.DataType) -> Typed:
     """A column's type as Spark has it: one kind of text, one resolution of time."""
     if kinds.is_large_string(kind) or kinds.is_string_view(kind):
@@ -197,22 +233,19 @@ def _parentheses(node: exp.Expr, below: Compile) -> Typed:
 def _literal(node: exp.Expr, below: Compile) -> Typed:
     del below
     if node.is_string:
-        return Typed(pl.lit(node.name, dtype=pl.String()), pa.string())
+        return Typed(pl.lit(node.name, dtype=pl.String()), pa.string(), literal=node.name)
     if node.name.isdecimal():
-        return _whole(node)
+        return whole_number(node, int(node.name))
     if "e" in node.name.lower():
+        if math.isinf(float(node.name)):
+            raise Misfit(node, "this number is too large for a double")
         return Typed(pl.lit(float(node.name), dtype=pl.Float64()), pa.float64())
     before, _, behind = node.name.partition(".")
-    kind = pa.decimal128(max(len(before.lstrip("0")) + len(behind), 1), len(behind))
+    digits = max(len(before.lstrip("0")) + len(behind), 1)
+    if digits > LONGEST_DECIMAL:
+        raise Misfit(node, "this number has more than 38 digits; write fewer")
+    kind = pa.decimal128(digits, len(behind))
     return Typed(pl.lit(node.name).cast(polars_type(kind)), kind)
-
-
-def _whole(node: exp.Expr) -> Typed:
-    value = int(node.name)
-    if value > _MOST_LONG:
-        raise Misfit(node, "this number is too large for a bigint; write it as a string and cast")
-    kind = pa.int32() if value <= _MOST_INT else pa.int64()
-    return Typed(pl.lit(value, dtype=polars_type(kind)), kind, len(str(value)))
 
 
 def _type(node: exp.Expr, below: Compile) -> Typed:
@@ -237,12 +270,12 @@ def _unknown(node: exp.Expr) -> Misfit:
     return Misfit(node, f"there is no function {name!r}{did_you_mean(name, NAMES)}")
 
 
-_RULES: Rules = {
-    exp.Literal: _literal,
-    exp.Boolean: _boolean,
-    exp.Null: _null,
-    exp.Paren: _parentheses,
-    exp.DataType: _type,
+RULES: Rules = {
+    exp.Literal: Rule(_literal, ("this", "is_string")),
+    exp.Boolean: Rule(_boolean, OPERAND),
+    exp.Null: Rule(_null, ()),
+    exp.Paren: Rule(_parentheses, OPERAND),
+    exp.DataType: Rule(_type, tuple(exp.DataType.arg_types)),
     **OPERATORS,
     **FUNCTIONS,
 }

@@ -239,7 +239,7 @@ def _literal(value: object) -> str:
 def _time(value: object) -> str:
     match value:
         case dt.datetime():
-            return f"CAST('{_in_utc(value):%Y-%m-%d %H:%M:%S.%f}' AS TIMESTAMP)"
+            return f"CAST('{_in_utc(value).isoformat()}' AS TIMESTAMP)"
         case dt.date():
             return f"CAST('{value.isoformat()}' AS DATE)"
         case _:

@@ -4,35 +4,51 @@ The list is short on purpose: what is not here is refused by name, and ``mapInAr
 Nothing here depends on the time of day or on chance, so that a replay gives the same rows.
 """
 
+import decimal
 import re
+from functools import partial
 
 import polars as pl
 import pyarrow as pa
 from pyarrow import types as kinds
 from sqlglot import exp
 
-from weir.dataflow.casts import cast
-from weir.dataflow.coercion import Typed, is_whole, polars_type, rounded_decimal
+from weir.dataflow import decimal_arithmetic as decimals
+from weir.dataflow import java_numbers as java
+from weir.dataflow.casts import cast, rounded
+from weir.dataflow.coercion import Typed, is_whole, rounded_decimal
+from weir.dataflow.elementwise import by_value
 from weir.dataflow.rules import (
+    OPERAND,
+    OPERANDS,
     Compile,
     Misfit,
     Rule,
     Rules,
     alike,
     number,
+    refuse_unread,
     text,
     truth,
     whole_literal,
 )
-from weir.dataflow.sql_operators import positive_remainder
+from weir.dataflow.sql_operators import as_double, positive_remainder, signed
 from weir.dataflow.types import written
 
 LONGEST_SCALE = 38
+_BRANCH_OF_CASE = ("this", "true")
+_BRANCH = (*_BRANCH_OF_CASE, "false")
+_MOST_LONG = 2**63 - 1
+_BINARY = pa.binary()
+_POSITIONS = (pa.int8(), pa.int16(), pa.int32())
+_ESCAPED = (r"\%", r"\_", r"\\")
 
 
 def _choice(node: exp.Expr, below: Compile) -> Typed:
     """CASE, with or without a value behind the word; also ``if(…)``."""
     branches = [node] if isinstance(node, exp.If) else node.args["ifs"]
+    for branch in branches:
+        refuse_unread(branch, _BRANCH if branch is node else _BRANCH_OF_CASE)
     otherwise = node.args.get("false") if isinstance(node, exp.If) else node.args.get("default")
     results = [below(branch.args["true"]) for branch in branches]
     results.append(below(otherwise or exp.Null()))
@@ -53,20 +69,19 @@ def _coalesce(node: exp.Expr, below: Compile) -> Typed:
 
 
 def _extreme(node: exp.Expr, below: Compile) -> Typed:
-    """Nulls are skipped; null only where every value is null. NaN is above every number."""
+    """Nulls are skipped; null only where every value is null. Of equal values the first counts."""
+    if not node.expressions:
+        raise Misfit(node, "this function takes two values or more")
     kind, values = alike(node, [below(node.this), *map(below, node.expressions)])
-    each = [value.expr for value in values]
-    if isinstance(node, exp.Least):
-        return Typed(pl.min_horizontal(each), kind)
-    greatest = pl.max_horizontal(each)
-    if kinds.is_floating(kind):
-        has_nan = pl.any_horizontal([value.is_nan().fill_null(value=False) for value in each])
-        greatest = pl.when(has_nan).then(float("nan")).otherwise(greatest).cast(polars_type(kind))
-    return Typed(greatest, kind)
+    found = values[0].expr
+    for value in (value.expr for value in values[1:]):
+        is_beyond = value < found if isinstance(node, exp.Least) else value > found
+        found = pl.when(found.is_null() | is_beyond).then(value).otherwise(found)
+    return Typed(found, kind)
 
 
 def _absolute(node: exp.Expr, below: Compile) -> Typed:
-    value = number(node.this, below)
+    value = signed(node, below)
     return Typed(value.expr.abs(), value.type)
 
 
@@ -76,22 +91,45 @@ def _round(node: exp.Expr, below: Compile) -> Typed:
     places = whole_literal(node.args.get("decimals") or exp.Literal.number(0))
     if places is None or not 0 <= places <= LONGEST_SCALE:
         raise Misfit(node, "the number of places must be written out, between 0 and 38")
-    if is_whole(value.type) or kinds.is_null(value.type):
+    if is_whole(value.type):
         return value
-    kind = rounded_decimal(value.type, places) if kinds.is_decimal(value.type) else value.type
-    return Typed(value.expr.round(places, mode="half_away_from_zero"), value.type).to(kind)
+    if kinds.is_null(value.type):
+        return value.to(pa.float64())
+    if kinds.is_decimal(value.type):
+        return rounded(value, rounded_decimal(value.type, places))
+    double = by_value(
+        partial(java.rounded_double, places=places), as_double(value), result=pa.float64()
+    )
+    return Typed(double, pa.float64()).to(value.type)
 
 
 def _whole_number(node: exp.Expr, below: Compile) -> Typed:
     """FLOOR and CEIL give a bigint, or a decimal without places."""
     value = number(node.this, below)
+    is_floor = isinstance(node, exp.Floor)
     if node.args.get("decimals") is not None:
         raise Misfit(node, "floor and ceil to a number of places are not supported; use round")
     if is_whole(value.type) or kinds.is_null(value.type):
         return value.to(pa.int64())
-    floored = value.expr.floor() if isinstance(node, exp.Floor) else value.expr.ceil()
-    kind = rounded_decimal(value.type, 0) if kinds.is_decimal(value.type) else pa.int64()
-    return Typed(floored.cast(polars_type(kind), strict=False), kind)
+    if kinds.is_decimal(value.type):
+        rounding = decimal.ROUND_FLOOR if is_floor else decimal.ROUND_CEILING
+        return decimals.whole(value, rounded_decimal(value.type, 0), rounding)
+    double = as_double(value)
+    return Typed(_as_long(double.floor() if is_floor else double.ceil()), pa.int64())
+
+
+def _as_long(double: pl.Expr) -> pl.Expr:
+    """As Java does it: NaN is 0, and what is too large is the largest there is."""
+    fitting = (
+        pl.when(double.is_nan())
+        .then(0)
+        .when(double >= float(_MOST_LONG))
+        .then(_MOST_LONG)
+        .when(double < -float(_MOST_LONG))
+        .then(-_MOST_LONG - 1)
+        .otherwise(double.cast(pl.Int64(), strict=False))
+    )
+    return fitting.cast(pl.Int64())
 
 
 def _length(node: exp.Expr, below: Compile) -> Typed:
@@ -107,11 +145,18 @@ def _letters(node: exp.Expr, below: Compile) -> Typed:
 
 def _concat(node: exp.Expr, below: Compile) -> Typed:
     pieces = [node.this, node.expression] if isinstance(node, exp.DPipe) else node.expressions
-    return Typed(pl.concat_str([_as_text(piece, below).expr for piece in pieces]), pa.string())
+    values = [below(piece) for piece in pieces]
+    binaries = [value for value in values if kinds.is_binary(value.type)]
+    if binaries and len(binaries) == len(values):
+        joined = by_value(lambda *parts: b"".join(parts), *(v.expr for v in values), result=_BINARY)
+        return Typed(joined, _BINARY)
+    if binaries:
+        raise Misfit(node, "binary and other values do not go together; cast them to string")
+    texts = [_as_text(*both) for both in zip(pieces, values, strict=True)]
+    return Typed(pl.concat_str([text.expr for text in texts]), pa.string())
 
 
-def _as_text(node: exp.Expr, below: Compile) -> Typed:
-    value = below(node)
+def _as_text(node: exp.Expr, value: Typed) -> Typed:
     result = cast(value, pa.string())
     if result is None:
         raise Misfit(node, f"a {written(value.type)} cannot be written as a string")
@@ -121,14 +166,22 @@ def _as_text(node: exp.Expr, below: Compile) -> Typed:
 def _substring(node: exp.Expr, below: Compile) -> Typed:
     """Counts from 1; a negative start counts from the end, and may lie before the beginning."""
     value = text(node.this, below).to(pa.string()).expr
-    start = number(node.args["start"], below).to(pa.int64()).expr
+    start = _position(node.args["start"], below)
     size = value.str.len_chars().cast(pl.Int64())
     first = pl.when(start > 0).then(start - 1).when(start < 0).then(size + start).otherwise(start)
     last = size
     if node.args.get("length") is not None:
-        last = first + number(node.args["length"], below).to(pa.int64()).expr
+        last = first + _position(node.args["length"], below)
     begin, end = first.clip(lower_bound=0), last.clip(lower_bound=0)
-    return Typed(value.str.slice(begin, (end - begin).clip(lower_bound=0)), pa.string())
+    cut = value.str.slice(begin, (end - begin).clip(lower_bound=0))
+    return Typed(pl.when(begin.is_not_null() & end.is_not_null()).then(cut), pa.string())
+
+
+def _position(node: exp.Expr, below: Compile) -> pl.Expr:
+    value = number(node, below)
+    if not kinds.is_null(value.type) and value.type not in _POSITIONS:
+        raise Misfit(node, f"a position is an int, not a {written(value.type)}; cast it")
+    return value.to(pa.int64()).expr
 
 
 def _search(node: exp.Expr, below: Compile) -> Typed:
@@ -147,11 +200,15 @@ def _like(node: exp.Expr, below: Compile) -> Typed:
     value = text(node.this, below).to(pa.string()).expr
     if not isinstance(node.expression, exp.Literal) or not node.expression.is_string:
         raise Misfit(node, "the pattern of LIKE must be written out as a string")
-    return Typed(value.str.contains(_as_regex(node.expression.name)), pa.bool_())
+    is_like = value.str.contains(_as_regex(node))
+    return Typed(~is_like if node.args.get("negate") else is_like, pa.bool_())
 
 
-def _as_regex(pattern: str) -> str:
-    pieces = re.findall(r"\\.|.", pattern, re.DOTALL)
+def _as_regex(node: exp.Expr) -> str:
+    pieces = re.findall(r"\\.|.", node.expression.name, re.DOTALL)
+    wrong = [piece for piece in pieces if piece[0] == "\\" and piece not in _ESCAPED]
+    if wrong:
+        raise Misfit(node, "a backslash in a pattern stands before %, _ or another backslash only")
     wild = {"%": ".*", "_": "."}
     inner = "".join(wild.get(piece) or re.escape(piece[-1]) for piece in pieces)
     return f"(?s)^{inner}$"
@@ -192,33 +249,35 @@ def _positive_remainder(node: exp.Expr, below: Compile) -> Typed:
 
 
 FUNCTIONS: Rules = {
-    exp.Case: _choice,
-    exp.If: _choice,
-    exp.Coalesce: _coalesce,
-    exp.Greatest: _extreme,
-    exp.Least: _extreme,
-    exp.Abs: _absolute,
-    exp.Round: _round,
-    exp.Floor: _whole_number,
-    exp.Ceil: _whole_number,
-    exp.Length: _length,
-    exp.Upper: _letters,
-    exp.Lower: _letters,
-    exp.Concat: _concat,
-    exp.DPipe: _concat,
-    exp.Substring: _substring,
-    exp.StartsWith: _search,
-    exp.EndsWith: _search,
-    exp.Contains: _search,
-    exp.Like: _like,
-    exp.Nullif: _null_if,
-    exp.IsNan: _is_nan,
+    exp.Case: Rule(_choice, ("this", "ifs", "default")),
+    exp.If: Rule(_choice, _BRANCH),
+    exp.Coalesce: Rule(_coalesce, ("this", "expressions")),
+    # The parser says here what Spark's functions always do: they pass nulls over.
+    exp.Greatest: Rule(_extreme, ("this", "expressions", "ignore_nulls")),
+    exp.Least: Rule(_extreme, ("this", "expressions", "ignore_nulls")),
+    exp.Abs: Rule(_absolute, OPERAND),
+    exp.Round: Rule(_round, ("this", "decimals")),
+    exp.Floor: Rule(_whole_number, ("this", "decimals")),
+    exp.Ceil: Rule(_whole_number, ("this", "decimals")),
+    exp.Length: Rule(_length, OPERAND),
+    exp.Upper: Rule(_letters, OPERAND),
+    exp.Lower: Rule(_letters, OPERAND),
+    # "safe" says that other types are cast to strings, which Spark does and _concat too.
+    exp.Concat: Rule(_concat, ("expressions", "safe")),
+    exp.DPipe: Rule(_concat, (*OPERANDS, "safe")),
+    exp.Substring: Rule(_substring, ("this", "start", "length")),
+    exp.StartsWith: Rule(_search, OPERANDS),
+    exp.EndsWith: Rule(_search, OPERANDS),
+    exp.Contains: Rule(_search, OPERANDS),
+    exp.Like: Rule(_like, (*OPERANDS, "negate")),
+    exp.Nullif: Rule(_null_if, OPERANDS),
+    exp.IsNan: Rule(_is_nan, OPERAND),
 }
 
 NAMED: dict[str, Rule] = {
-    "pmod": _positive_remainder,
-    "isnull": _is_null,
-    "isnotnull": _is_not_null,
+    "pmod": Rule(_positive_remainder, ("this", "expressions")),
+    "isnull": Rule(_is_null, ("this", "expressions")),
+    "isnotnull": Rule(_is_not_null, ("this", "expressions")),
 }
 """Functions that the parser has no node for, by their names."""
 

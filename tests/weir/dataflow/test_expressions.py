@@ -8,8 +8,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlglot import exp
 
-from weir.dataflow.expressions import compiled, evaluate, predicate
+from weir.dataflow.expressions import RULES, compiled, evaluate, predicate
+from weir.dataflow.rules import Misfit, refuse_unread
 from weir.errors import JobRejected
 
 ROWS = pa.record_batch(
@@ -60,8 +62,8 @@ def value_of(text, rows=ROWS):
         ("abs(a)", pa.int32(), [7, 7, None, 0]),
         ("round(f)", pa.float64(), [2.0, "nan", None, -3.0]),
         ("round(1.255, 2)", pa.decimal128(4, 2), [D("1.26")] * 4),
-        ("floor(f)", pa.int64(), [1, None, None, -3]),
-        ("ceil(f)", pa.int64(), [2, None, None, -2]),
+        ("floor(f)", pa.int64(), [1, 0, None, -3]),
+        ("ceil(f)", pa.int64(), [2, 0, None, -2]),
         ("greatest(a, l, f)", pa.float64(), [7.0, "nan", 2.0, 0.0]),
         ("least(a, l)", pa.int64(), [3, -7, 2, 0]),
     ],
@@ -169,6 +171,94 @@ def test_casts_read_what_can_be_read_and_give_null_for_the_rest(text, value):
     assert value_of(text)[0] == value
 
 
+NUMBERS = pa.record_batch(
+    {
+        "d": pa.array([1e20, 1.005, -0.0, math.nan]),
+        "p": pa.array([D("9.99"), D("-1.99"), None, D("0.01")], pa.decimal128(3, 2)),
+        "z": pa.array([D(10**38 - 1), D(0), None, D(3)], pa.decimal128(38, 0)),
+        "w": pa.array([D("4.4E-16"), D("1.5"), None, D("-2E-18")], pa.decimal128(38, 18)),
+        "x": pa.array([b"\xff", "ä".encode(), None, b"\xc3"]),
+        "ts": pa.array([1577836800_000_000, 0, None, 1577836800_000_001], INSTANT),
+        "a": ["2020-01-01T10:11", "2020-01-01 10:11:12 +02:00", "2020", "10:11:12"],
+        "s": ["abc", "O'Brien", None, "x"],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("s NOT LIKE 'a%'", [False, True, None, True]),
+        ("s = 'O''Brien'", [False, True, None, False]),
+        ("'a''b' 'c'", ["a'bc"] * 4),
+        ('"say ""so"""', ['say "so"'] * 4),
+        ("ts > '2020-01-01T00:00:00Z'", [False, False, None, True]),
+        ("ts >= '2020-01-01T02:00:00+02:00'", [True, False, None, True]),
+        ("ts < '2020'", [False, True, None, False]),
+        ("cast(p AS int)", [9, -1, None, 0]),
+        ("d % 0.3D", [math.fmod(1e20, 0.3), math.fmod(1.005, 0.3), -0.0, "nan"]),
+        ("pmod(d, 0.3D)", [math.fmod(1e20, 0.3), math.fmod(1.005, 0.3), -0.0, "nan"]),
+        ("7 / 3", [7 / 3] * 4),
+        ("round(d, 2)", [1e20, 1.01, 0.0, "nan"]),
+        ("round(0.285D, 2)", [0.29] * 4),
+        ("round(9.99, 1)", [D("10.0")] * 4),
+        ("ceil(9.99)", [D(10)] * 4),
+        ("floor(-9.99)", [D(-10)] * 4),
+        ("floor(d)", [2**63 - 1, 1, 0, 0]),
+        ("w * 1.5", [D("7E-16"), D("2.2500000000000000"), None, D("0E-16")]),
+        (
+            "9.60 / cast('44254299683208720342926528' AS decimal(38,0))",
+            [D("2.169280740791E-25")] * 4,
+        ),
+        ("w / w", [D("1.000000"), D("1.000000"), None, D("1.000000")]),
+        ("z + 1", [None, D(1), None, D(4)]),
+        ("z * z", [None, D(0), None, D(9)]),
+        ("cast(x AS string)", ["\ufffd", "ä", None, "\ufffd"]),
+        ("concat(x, x)", [b"\xff\xff", "ää".encode(), None, b"\xc3\xc3"]),
+        ("cast(d AS string)", ["1.0E20", "1.005", "-0.0", "NaN"]),
+        ("cast(d AS decimal(3,2))", [None, D("1.01"), D("0.00"), None]),
+        ("d + 0.0D", [1e20, 1.005, 0.0, "nan"]),
+        ("abs(null)", [None] * 4),
+        ("- null", [None] * 4),
+        ("null IN (1, 2)", [None] * 4),
+        ("substring(s, 1, cast(null AS int))", [None] * 4),
+    ],
+)
+def test_values_that_polars_alone_would_not_give(text, values):
+    """D7."""
+    assert [shown(value) for value in value_of(text, NUMBERS)] == [shown(v) for v in values]
+
+
+def shown(value):
+    """Tells 0.0 from -0.0, and finds NaN equal to itself."""
+    return repr(value) if isinstance(value, float) and not math.isnan(value) else str(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1e7, "1.0E7"),
+        (9999999.0, "9999999.0"),
+        (0.001, "0.001"),
+        (9.99e-4, "9.99E-4"),
+        (123456789.125, "1.23456789125E8"),
+        (-12.5, "-12.5"),
+        (100.0, "100.0"),
+        (5e-324, "4.9E-324"),
+        (1.7976931348623157e308, "1.7976931348623157E308"),
+        (math.inf, "Infinity"),
+        (-math.inf, "-Infinity"),
+    ],
+)
+def test_a_double_is_written_as_java_writes_it(value, text):
+    """D7."""
+    rows = pa.record_batch({"d": pa.array([value]), "f": pa.array([value], pa.float32())})
+
+    assert value_of("cast(d AS string)", rows) == [text]
+    if value == pa.scalar(value, pa.float32()).as_py():
+        assert value_of("f || ''", rows) == [text]
+
+
 INTS = st.integers(-(2**31), 2**31 - 1)
 
 
@@ -244,6 +334,21 @@ def test_substring_counts_characters_from_either_end(text, start, length):
         ("concat(s, of)", "cannot be written as a string"),
         ("99999999999999999999", "too large for a bigint"),
         ("of[0]", "expressions cannot do this; use mapInArrow"),
+        ("a BETWEEN SYMMETRIC 7 AND 0", "SYMMETRIC is not supported in BETWEEN"),
+        ("cast(a AS string FORMAT 'x')", "FORMAT is not supported in"),
+        ("round(f, 1, 2)", "TRUNCATE is not supported in ROUND"),
+        ("length(s, s)", "BINARY is not supported in LENGTH"),
+        ("s LIKE 'a!%' ESCAPE '!'", "expressions cannot do this"),
+        ("s LIKE '\\\\a'", "a backslash in a pattern stands before %, _"),
+        ("ts > 'yesterday'", "'yesterday' is no timestamp; write it as '2020-12-31 23:59:59'"),
+        ("ts BETWEEN '2020' AND '10:11'", "'10:11' is no timestamp; write it"),
+        ("ms > '2020-01-01T00:00:00Z'", "timestamp_ntz and string do not go together"),
+        ("concat(s, cast(s AS binary))", "binary and other values do not go together"),
+        ("-cast(a AS decimal(38,0))", "Spark rounds a decimal(38,0) to 34 digits here"),
+        ("cast(a AS timestamp_ntz)", "a int cannot be cast to timestamp_ntz"),
+        ("substring(s, l)", "a position is an int, not a bigint; cast it"),
+        ("greatest(a)", "this function takes two values or more"),
+        ("1e400", "too large for a double"),
     ],
 )
 def test_what_cannot_be_compiled_is_refused_with_the_piece_and_the_remedy(text, complaint):
@@ -251,6 +356,30 @@ def test_what_cannot_be_compiled_is_refused_with_the_piece_and_the_remedy(text, 
     with pytest.raises(JobRejected) as rejected:
         compiled(text, ROWS.schema)
     assert complaint in str(rejected.value)
+
+
+@pytest.mark.parametrize("kind", RULES, ids=lambda kind: kind.__name__)
+def test_a_node_with_an_argument_that_its_rule_does_not_read_is_refused(kind):
+    """U3, D7: an argument that has no effect would change what the expression means."""
+    reads = RULES[kind].reads
+    needed = {name: exp.Null() for name, is_needed in kind.arg_types.items() if is_needed}
+    needed |= {"expressions": [exp.Null()]} if "expressions" in needed else {}
+    needed |= {"to": exp.DataType.build("int")} if "to" in reads else {}
+    for name in kind.arg_types:
+        node = kind(**{name: exp.Null()} | needed)
+        if name in reads:
+            refuse_unread(node, reads)
+        else:
+            with pytest.raises(Misfit, match=f"{name.upper()} is not supported"):
+                refuse_unread(node, reads)
+
+
+def test_no_row_stops_an_expression():
+    """U3: what has no value is null; an error would come back at every restart."""
+    empty = NUMBERS.slice(0, 0)
+    for text in ("z * z", "cast(x AS string)", "cast(a AS timestamp)", "d % 0", "1.5 + 2"):
+        assert value_of(text, empty) == []
+        assert len(value_of(text, NUMBERS)) == NUMBERS.num_rows
 
 
 def test_a_refusal_lists_the_columns_that_there_are():

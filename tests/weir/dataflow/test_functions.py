@@ -68,6 +68,7 @@ def test_any_text_can_be_a_literal(text):
         *(True, False, None, 0, -5, 2**40, 1.5, -1e300),
         *(decimal.Decimal("12.50"), decimal.Decimal("-0.05"), decimal.Decimal("1E+3")),
         *(dt.date(2020, 2, 3), dt.datetime(2020, 2, 3, 4, 5, 6, 7, tzinfo=dt.UTC)),
+        *(dt.date(1, 2, 3), dt.datetime(1, 2, 3, tzinfo=dt.UTC)),
     ],
 )
 def test_a_literal_is_its_value(value):
