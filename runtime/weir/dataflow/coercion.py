@@ -161,9 +161,14 @@ def _wider_number(one: pa.DataType, other: pa.DataType) -> pa.DataType:
 
 
 def _wider_time(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """A date meets a timestamp as a timestamp; text beside a time is read as one."""
+    """A date meets a timestamp as a timestamp; text beside a time is read as one.
+
+    Text beside a ``timestamp_ntz`` is not: Spark takes or ignores its zone, depending on ANSI mode.
+    """
     for this, that in ((one, other), (other, one)):
-        if kinds.is_timestamp(this) and (kinds.is_date32(that) or kinds.is_string(that)):
+        if kinds.is_timestamp(this) and kinds.is_date32(that):
+            return this
+        if kinds.is_timestamp(this) and this.tz and kinds.is_string(that):
             return this
         if kinds.is_date32(this) and kinds.is_string(that):
             return this

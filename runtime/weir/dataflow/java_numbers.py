@@ -19,14 +19,8 @@ D = decimal.Decimal
 _EXACT = decimal.Context(prec=800, rounding=decimal.ROUND_HALF_UP)
 """Holds every digit of every double and of every product of decimals."""
 
-_DIVISION = decimal.Context(prec=130, rounding=decimal.ROUND_HALF_UP)
-"""Enough to tell a half from what is next to it, at any place that a quotient is rounded to."""
-
-_PRODUCT = decimal.Context(prec=LONGEST_DECIMAL + 1, rounding=decimal.ROUND_HALF_UP)
-"""Spark multiplies with one digit more than a decimal can have, and rounds to the type then."""
-
-_QUOTIENT_STEP = D(1).scaleb(-LONGEST_DECIMAL - 1)
-"""Spark divides to one place more than a decimal can have, and rounds to the type then."""
+_DIVISION = decimal.Context(prec=130, rounding=decimal.ROUND_DOWN)
+"""Spark cuts a quotient off behind the places of any type, and rounds it to its type then."""
 
 _FIRST_SCIENTIFIC = 7
 _LAST_SCIENTIFIC = -4
@@ -54,15 +48,14 @@ def difference(one: D, other: D, kind: pa.DataType) -> D | None:
 
 
 def product(one: D, other: D, kind: pa.DataType) -> D | None:
-    return fitted(_PRODUCT.multiply(one, other), kind)
+    return fitted(_EXACT.multiply(one, other), kind)
 
 
 def quotient(one: D, other: D, kind: pa.DataType) -> D | None:
     """None for a division by zero."""
     if not other:
         return None
-    ratio = _DIVISION.divide(one, other)
-    return fitted(ratio.quantize(_QUOTIENT_STEP, context=_EXACT), kind)
+    return fitted(_DIVISION.divide(one, other), kind)
 
 
 def whole(value: D, rounding: str) -> D:

@@ -42,7 +42,7 @@ class Misfit(Exception):
 
 
 def refuse_unread(node: exp.Expr, reads: tuple[str, ...]) -> None:
-    """Refuse a node with an argument that would have no effect, such as a NOT that nobody reads."""
+    """Refuse a node with an argument that would have no effect, such as NOT in NOT LIKE."""
     unread = [name for name, given in node.args.items() if given and name not in reads]
     if unread:
         raise Misfit(
