@@ -36,7 +36,6 @@ def entry_failed(index: int, problem: Exception) -> Event:
     """What the coordinator hears when the creation of an entry ended in an error."""
     if isinstance(problem, SURELY_NOT):
         return events.EntryNotCreated(index, str(problem))
-    log.warning("Nobody knows if log entry %s was created: %s", index, problem)
     return events.EntryInDoubt(index)
 
 
@@ -88,7 +87,10 @@ class Storing:
         try:
             is_ours = self._journal.create(action.index, action.entry)
         except Exception as problem:  # noqa: BLE001 - storage may fail in any way
-            return entry_failed(action.index, problem)
+            failed = entry_failed(action.index, problem)
+            if isinstance(failed, events.EntryInDoubt):
+                log.warning("Nobody knows if log entry %s was created: %s", action.index, problem)
+            return failed
         return events.EntryCreated(action.index) if is_ours else events.EntryTaken(action.index)
 
     def _look(self, action: actions.LookForSuccessor) -> Event:
