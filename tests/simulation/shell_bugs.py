@@ -127,6 +127,15 @@ SHELL_BUGS = (
         "        if False:\n",
         ("tests/weir/ports/test_failures.py",),
     ),
+    # C14: the end of data
+    Bug(
+        "a checkpoint waits for a subtask that finished while it was prepared",
+        ("C14",),
+        "weir.core.coordinator.triggering",
+        "    if gone:\n",
+        "    if False:\n",
+        (f"{_CORE}/coordinator/test_triggering.py",),
+    ),
     # R8
     Bug(
         "a stuck job is left alone",

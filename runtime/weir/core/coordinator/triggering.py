@@ -262,6 +262,10 @@ def _inject_when_ready(state: Coordinator, pending: Preparing) -> Step:
     if pending.operators or not pending.location_ready:
         return state, ()
     ticket = pending.ticket
+    gone = [str(subtask) for subtask in ticket.plan.wait_for if subtask not in state.running]
+    if gone:
+        cause = f"{gone[0]} finished while the checkpoint was prepared"
+        return abort(state, pending, Reason.CHECKPOINT_DECLINED_TASK_CLOSING, cause)
     collecting = Collecting(ticket, pending.states, frozenset(ticket.plan.wait_for))
     held, state = state.held, replace(state.with_pending(collecting), held=(), failed_triggers=0)
     started: tuple[Action, ...] = (

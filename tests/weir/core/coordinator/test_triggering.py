@@ -468,3 +468,16 @@ def test_stamps_are_by_the_wall_clock_and_deadlines_are_not():
     assert pending.ticket.deadline == 50_000 + job.state.policy.timeout_ms
     written = only(WriteManifest, job.ack_rest(pending.ticket.checkpoint))
     assert written.manifest.taken_at == 10_000
+
+
+def test_a_checkpoint_does_not_wait_for_a_subtask_that_finished_while_it_was_prepared():
+    """C4 C9 C14: nobody would ack for it, and the checkpoint would stand till its timeout."""
+    job = a_running_job(topology=BOTH)
+    job.ask()
+    job.finished(READ_0)
+
+    said = job.prepare()
+
+    assert only(ReportAborted, said).reason is Reason.CHECKPOINT_DECLINED_TASK_CLOSING
+    assert not each(Trigger, said)
+    assert job.state.pending == ()
