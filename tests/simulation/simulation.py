@@ -274,15 +274,6 @@ class Simulation:
             if self.stumbling.is_now():
                 driver.handle(OperatorCoordinatorRecovered(source))
 
-    def _stumble(self, driver: Driver) -> None:
-        """An enumerator raises, and works again with its next look or not."""
-        if self.stumbling.is_now():
-            self.world.saw("fault: enumerator raises")
-            source = driver.topology.sources[0]
-            driver.handle(OperatorCoordinatorFailed(source, "latestOffset() raised", "KeyError"))
-            if self.stumbling.is_now():
-                driver.handle(OperatorCoordinatorRecovered(source))
-
     def _roll_back(self, driver: Driver) -> None:
         """Somebody goes back to an older checkpoint. Output repeats, so only where it may."""
         older = self.oracle.older_checkpoint()

@@ -27,7 +27,7 @@ log = logging.getLogger("weir.driver")
 
 LOOK_SECONDS = 1.0
 MOST_WAITING = 10_000
-"""With so many splits that no reader has taken, nobody looks for more (spec R7)."""
+"""While so many splits wait for a reader, the driver looks for no more (spec R7)."""
 
 
 class Discovering:
@@ -69,9 +69,7 @@ class Discovering:
     def _look_on(self, operator: OperatorId, source: Source, seen: str) -> None:
         has_failed = False
         while not self._is_over.is_set():
-            if self._backlog(operator) >= MOST_WAITING:
-                self._is_over.wait(LOOK_SECONDS)
-                continue
+            self._await_room(operator)
             try:
                 found = source.discover(seen)
             except JobRejected as problem:
@@ -92,6 +90,10 @@ class Discovering:
                 if found.is_final:
                     return
             self._is_over.wait(LOOK_SECONDS)
+
+    def _await_room(self, operator: OperatorId) -> None:
+        while self._backlog(operator) >= MOST_WAITING and not self._is_over.wait(LOOK_SECONDS):
+            pass
 
     def _tell_found(self, operator: OperatorId, found: Discovery, before: str) -> None:
         if found.splits or found.is_final or found.seen != before:
