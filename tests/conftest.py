@@ -2,9 +2,13 @@
 
 What integration tests show of themselves (their dice, their settings, their verdicts) is repeated
 at the end, with the seed that brings the same run about again.
+
+A process has one JVM, and what the first session of Spark tells it stays. So all tests of a process
+share the Spark that ``session`` starts; a test with other settings takes a new session of it.
 """
 
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -46,6 +50,16 @@ def pytest_configure(config: pytest.Config) -> None:
     name = config.getoption("--plant")
     if name:
         plant(bug_named(name))
+
+
+@pytest.fixture(scope="session")
+def session() -> Iterator[object]:
+    """A real Spark, started once, with workers that find the packages."""
+    from weir.spark import WeirSession  # noqa: PLC0415 - a planted bug must come before it
+
+    session = WeirSession.builder.appName("tests").config("weir.parallelism", 1).getOrCreate()
+    yield session
+    session.stop()
 
 
 def pytest_report_header() -> str:

@@ -7,7 +7,6 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
 from weir.connectors.json_lines import json_lines
 
@@ -40,15 +39,11 @@ ROWS = pa.table(
 
 
 @pytest.fixture(scope="module")
-def spark():
-    session = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.session.timeZone", "UTC")
-        .getOrCreate()
-    )
-    yield session
-    session.stop()
+def spark(session):
+    """A session of the Spark that the tests share, with a time zone of its own."""
+    own = session.spark.newSession()
+    own.conf.set("spark.sql.session.timeZone", "UTC")
+    return own
 
 
 def values_of(lines):

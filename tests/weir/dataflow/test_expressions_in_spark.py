@@ -15,6 +15,7 @@ from compared_expressions import OTHERS, OVERFLOWING, others, overflowing
 from edge_case_rows import rows
 from weir.dataflow.expressions import compiled, evaluate
 from weir.errors import JobRejected
+from weir.spark import WeirSession
 
 SAMPLE = 200
 """Of the expressions that are made of templates; those that are written out are all compared."""
@@ -26,19 +27,14 @@ _NUMBER = re.compile(r"-?\d\.\d+(E-?\d+)?")
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    """A separate session, because settings differ; it shares the Spark that runs, if one does."""
-    running = SparkSession.getActiveSession()
-    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.ui.showConsoleProgress", "false")
-    session = (running or builder.getOrCreate()).newSession()
-    session.conf.set("spark.sql.session.timeZone", "UTC")
+def spark(session: WeirSession) -> SparkSession:
+    """A session of the Spark that the tests share, because settings differ."""
+    own = session.spark.newSession()
+    own.conf.set("spark.sql.session.timeZone", "UTC")
     # Compiling a hundred expressions for eighty rows takes longer than computing them.
-    session.conf.set("spark.sql.codegen.wholeStage", "false")
-    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-    yield session
-    if running is None:
-        session.stop()
+    own.conf.set("spark.sql.codegen.wholeStage", "false")
+    own.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    return own
 
 
 @pytest.mark.parametrize("is_ansi", [False, True], ids=["overflowing", "ansi"])

@@ -98,12 +98,13 @@ def test_a_look_that_failed_is_tried_again_from_the_same_place(look, caplog):
     assert "read could not look for new splits: no such bucket" in caplog.text
 
 
-def test_a_panic_of_native_code_does_not_end_the_search(look, caplog):
-    """R1: a job whose search ended in silence would wait for splits for ever."""
+def test_a_panic_of_native_code_does_not_end_the_search(look):
+    """R1, R2: it is a failure of the enumerator, and the next look begins at the same place."""
     source = FedSource(found=[PanicException("overflow"), FINAL])
-    look({READ: source})
+    failed, recovered, _ = look({READ: source}, events=3)
     assert source.asked == ["", ""]
-    assert "read could not look for new splits: PanicException: overflow" in caplog.text
+    assert failed.why.startswith("PanicException: overflow")
+    assert recovered == OperatorCoordinatorRecovered(READ)
 
 
 def test_nobody_looks_for_more_while_too_many_splits_wait():
