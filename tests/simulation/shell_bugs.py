@@ -208,8 +208,8 @@ SHELL_BUGS = (
         "a commit in doubt gets a new number",
         ("C19",),
         "weir.connectors.pyspark.stream_writer",
-        "commit(self._owed(names), sequence - 1)",
-        "commit(self._owed(names), sequence)",
+        'blaming_user_code(self._sink.name, "commit", sequence - 1)',
+        'blaming_user_code(self._sink.name, "commit", sequence)',
         (f"{_PYSPARK}/test_stream_writer.py",),
     ),
     Bug(
