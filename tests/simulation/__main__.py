@@ -2,7 +2,8 @@
 
 python -m simulation --seeds 2000          two thousand schedules on all cores
 python -m simulation --from 1234 --seeds 1 one schedule; if it fails, its story
-python -m simulation --planted             plant each bug of the list and see it caught
+python -m simulation --planted             plant a sample of the bugs and see each caught
+python -m simulation --planted --all       plant every bug of the list
 """
 
 import sys
@@ -21,12 +22,15 @@ def main(
     planted: Annotated[
         bool, typer.Option("--planted", help="Plant bugs in the core; each must be caught.")
     ] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Plant every bug, not only a sample of them.")
+    ] = False,
     digest: Annotated[
         bool, typer.Option("--digest", help="Print one digest of all histories.")
     ] = False,
 ) -> None:
     """Run seeded fault schedules against the production checkpoint core."""
-    ok = run_planted() if planted else run_schedules(first, seeds, digest=digest)
+    ok = run_planted(every=every) if planted else run_schedules(first, seeds, digest=digest)
     sys.exit(0 if ok else 1)
 
 
