@@ -80,7 +80,13 @@ def spark_settings(slots: int, source: Path, given: Mapping[str, str]) -> dict[s
 
 
 def _quiet_start(variables: Mapping[str, str]) -> dict[str, str]:
-    """The JVM's own logging, unless the user has configured it for all of Spark."""
+    """The JVM's own logging, unless the user has configured it for all of Spark.
+
+    An operator gives its drivers Java options of the same name, which start them from an archive of
+    classes; a setting made here would replace them.
+    """
+    if variables.get(MASTER):
+        return {}
     home = variables.get("SPARK_HOME")
     place = variables.get("SPARK_CONF_DIR") or (f"{home}/conf" if home else "")
     if place and any(Path(place).glob("log4j2.*")):

@@ -212,6 +212,13 @@ def test_a_jvm_that_starts_shows_errors_only():
     assert "rootLogger.level = error" in Path(place).read_text()
 
 
+def test_the_java_options_of_an_operator_stay(monkeypatch):
+    """R1: they start a driver from an archive of classes, which a restart must not lose."""
+    monkeypatch.setenv("WEIR_MASTER", "k8s://https://kubernetes.default.svc")
+
+    assert "spark.driver.defaultJavaOptions" not in spark_settings(1, SOURCE, {})
+
+
 @pytest.mark.parametrize("variable", ["SPARK_CONF_DIR", "SPARK_HOME"])
 def test_logging_that_the_user_has_configured_for_spark_stays(tmp_path, monkeypatch, variable):
     """D5: it is the user's Spark."""
