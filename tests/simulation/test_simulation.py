@@ -26,7 +26,9 @@ def test_the_same_seeds_give_the_same_histories_under_any_hash_seed() -> None:
 
 def _digest(hash_seed: str) -> str:
     env = {**os.environ, "PYTHONHASHSEED": hash_seed}
-    env["PYTHONPATH"] = os.pathsep.join(str(ROOT / d) for d in ("runtime", "tests"))
+    env["PYTHONPATH"] = os.pathsep.join(
+        str(ROOT / d) for d in ("runtime", "tests", "tests/support")
+    )
     finished = subprocess.run(
         [sys.executable, "-m", "simulation", "--seeds", "60", "--digest"],
         env=env,
