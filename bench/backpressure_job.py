@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 
-from weir.core.lifecycle import JobStatus
-from weir.spark import WeirSession
+from weir import JobStatus, WeirSession
 
 COLUMNS = "split int, offset long, key long, value long, event_time timestamp"
 

@@ -7,9 +7,8 @@ import sys
 import tempfile
 import time
 
-from weir.core.lifecycle import JobStatus
-from weir.dataflow import functions as F  # noqa: N812 - as PySpark's users write it
-from weir.spark import WeirSession
+from weir import JobStatus, WeirSession
+from weir import functions as F  # noqa: N812 - as PySpark's users write it
 
 KEYS = 1_000_000
 CHANGED_A_SECOND = 10_000

@@ -16,10 +16,8 @@ from collections.abc import Iterator
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from weir.core.lifecycle import JobStatus
-from weir.dataflow import functions as F  # noqa: N812 - as PySpark's users write it
-from weir.dataflow.stream import Stream
-from weir.spark import StreamingJob, WeirSession
+from weir import JobStatus, Stream, StreamingJob, WeirSession
+from weir import functions as F  # noqa: N812 - as PySpark's users write it
 
 KEYED = "keyed"
 

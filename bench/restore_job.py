@@ -13,12 +13,8 @@ import sys
 import tempfile
 import time
 
-from weir.core.lifecycle import JobStatus
-from weir.core.snapshots import CheckpointKind
-from weir.dataflow import functions as F  # noqa: N812 - as PySpark's users write it
-from weir.dataflow.stream import Stream
-from weir.spark import StreamingJob, WeirSession
-from weir.spark.submitting import LOCAL_DIRECTORY
+from weir import JobStatus, Stream, StreamingJob, WeirSession
+from weir import functions as F  # noqa: N812 - as PySpark's users write it
 
 KEYED = "wide"
 COLUMNS = 8
@@ -32,7 +28,7 @@ TRICKLE = 100
 def main() -> None:
     given = _arguments()
     with tempfile.TemporaryDirectory() as local:
-        os.environ[LOCAL_DIRECTORY] = local
+        os.environ["WEIR_LOCAL_DIR"] = local
         session = (
             WeirSession.builder.appName("restore")
             .config("weir.parallelism", 2)
@@ -84,10 +80,7 @@ def _measure(job: StreamingJob, rows: int, times: int) -> dict[str, object]:
         _still_there(job)
         time.sleep(1.0)
     _say("the checkpoint")
-    request = job.driver.ask(CheckpointKind.CHECKPOINT)
-    outcome = job.driver.outcome_of(request)
-    assert outcome is not None, "whatever was asked for has an outcome"
-    outcome.result()
+    job.checkpoint()
     newest = next(record for record in job.driver.statistics.history() if record.location)
     restores: list[float] = []
     recoveries: list[float] = []

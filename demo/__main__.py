@@ -15,8 +15,7 @@ from rich.console import Console
 
 from theatre import CurtainFell, Theatre
 from verdict import judge
-from weir.connectors.generator_options import generator_source
-from weir.dataflow.options import Options
+from weir.testing import generator
 
 ROWS = 1_000_000
 ROWS_PER_SECOND = 20_000
@@ -130,8 +129,7 @@ def _go_on_from(theatre: Theatre, savepoint: str) -> None:
 
 
 def _judge(theatre: Theatre, seconds: float) -> int:
-    options = {"splits": "2", "keys": str(KEYS), "rows": str(ROWS)}
-    found = judge(theatre.output, generator_source(Options("generator", options)))
+    found = judge(theatre.output, generator(splits=2, keys=KEYS, rows=ROWS))
     colour = "green" if found.is_exactly_once else "red"
     console.print(
         "\nEvery output row names its input row and its key's running sum. All of them, against a"

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
-from weir.spark import WeirSession
+from weir import WeirSession
 
 
 class RunningSum(StatefulProcessor):

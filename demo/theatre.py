@@ -9,14 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from weir.cli.client import Client
-from weir.errors import WeirError
-from weir.rest import endpoints
-from weir.rest.checkpoints import CheckpointStatistics
-from weir.spark.settings import FOR_SLOTS
+from weir import CheckpointStatistics, Client, WeirError, running_jobs
 
-JOB = "running-sums"
-DAEMON = b"\0%s\0" % FOR_SLOTS["spark.python.daemon.module"].encode()
+DAEMON = b"\0weir.daemon\0"
 """In the command of Spark's Python daemon, and of the slots that it forks."""
 PATIENCE_SECONDS = 60.0
 LOOK_SECONDS = 0.05
@@ -61,10 +56,10 @@ class Theatre:
 
     @property
     def client(self) -> Client | None:
-        endpoint = endpoints.find(JOB)
-        if endpoint is None or self.process is None or endpoint.pid != self.process.pid:
+        if self.process is None:
             return None
-        return Client(endpoint.url, endpoint.token)
+        found = [job for job in running_jobs() if job.pid == self.process.pid]
+        return Client(found[0].url, found[0].token) if found else None
 
     def newest_checkpoint(self) -> int:
         """The newest completed checkpoint that this driver took; zero before the first."""

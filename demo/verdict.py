@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from weir.connectors.file_sink import read_committed
-from weir.connectors.generator import GeneratorSource
+from weir import read_committed
+from weir.testing import GeneratorSource
 
 
 @dataclass(frozen=True)

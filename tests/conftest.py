@@ -35,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--naming",
         metavar="LINE",
-        help="run only the tests whose docstring names this line of the specification (C5, A9, …)",
+        help="run only the tests whose docstring names this line of SPECIFICATION.md, such as C5",
     )
     parser.addoption(
         "--plant",

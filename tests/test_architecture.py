@@ -17,9 +17,8 @@ def test_every_module_of_the_core_has_its_place_on_the_page() -> None:
 
 def test_the_stages_of_a_checkpoint_are_those_of_the_code() -> None:
     """The picture of a checkpoint's life names the types that hold it."""
-    stages = re.findall(
-        r"^class (\w+):\n", (CORE / "coordinator" / "state.py").read_text(), re.MULTILINE
-    )
+    source = (CORE / "coordinator" / "pending_checkpoint.py").read_text()
+    stages = re.findall(r"^class (\w+):\n", source, re.MULTILINE)
     drawn = re.findall(r"\b(Preparing|Collecting|Collected|Persisting|Logging)\b", PAGE)
 
     assert set(drawn) <= set(stages)

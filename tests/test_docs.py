@@ -38,6 +38,8 @@ def test_the_job_of_the_readme_runs_to_its_end(tmp_path):
 
 PAGES = [
     "README.md",
+    "SPECIFICATION.md",
+    "CONTRIBUTING.md",
     "runtime/ARCHITECTURE.md",
     *sorted(f"docs/{p.name}" for p in ROOT.glob("docs/*.md")),
 ]
@@ -50,6 +52,64 @@ def test_every_link_inside_the_project_leads_somewhere(document):
     links = re.findall(r"\]\((?!https?://)([^)#]+)\)", page.read_text())
 
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+ROOTS = [
+    ".ci",
+    "crds",
+    "demo",
+    "docs",
+    "e2e",
+    "helm",
+    "manifests",
+    "operator",
+    "runtime",
+    "tests",
+    "dev",
+    "pyproject.toml",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "README.md",
+    "SPECIFICATION.md",
+]
+
+
+def missing_paths(page):
+    """Paths in backquotes that begin with a name of the root, and that do not exist."""
+    named = [path for path in re.findall(r"`([\w./-]+)`", page) if path.split("/")[0] in ROOTS]
+    assert named, "the page names no path"
+    return [path for path in named if not (ROOT / path).exists()]
+
+
+def test_every_file_that_contributors_are_sent_to_exists():
+    """U3: full paths, so that a renamed module is noticed here."""
+    assert missing_paths((ROOT / "CONTRIBUTING.md").read_text()) == []
+
+
+def test_a_path_that_is_gone_is_noticed():
+    assert missing_paths("`runtime/weir/core/gone.py` and `docs`") == ["runtime/weir/core/gone.py"]
+
+
+LONG = 4
+COUNTS = {"Two": 2, "Three": 3, "Four": 4, "Six": 6}
+
+
+def recipes():
+    """The count that each "How do I" gives, its numbered files, and its text."""
+    sections = re.split(r"^###? ", (ROOT / "CONTRIBUTING.md").read_text(), flags=re.MULTILINE)
+    for section in sections:
+        if section.startswith("…"):
+            count = re.search(r"^(\w+) files", section, re.MULTILINE)
+            yield count[1], len(re.findall(r"^\d\. ", section, re.MULTILINE)), section
+
+
+def test_a_recipe_counts_its_files_and_says_why_it_needs_many():
+    """U3."""
+    found = list(recipes())
+    assert len(found) == 9
+    for count, listed, section in found:
+        assert listed in {COUNTS[count], COUNTS[count] + (" three if " in section)}, section
+        assert listed <= LONG or "because" in section, section
 
 
 class Described:

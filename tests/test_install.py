@@ -50,7 +50,7 @@ def installed(home, extra=""):
 def test_a_plain_install_reads_savepoints_and_names_the_extra_that_it_lacks(tmp_path):
     """U5 U3: what needs no Spark works; the rest names the command that adds it."""
     environment = installed(tmp_path)
-    (tmp_path / "job.py").write_text("from weir.spark import WeirSession\n")
+    (tmp_path / "job.py").write_text("from weir import WeirSession\n")
 
     assert "weir run job.py" in environment.run("weir", "--help").stdout
     assert "sums" in environment.run("weir", "inspect", SAVEPOINT).stdout

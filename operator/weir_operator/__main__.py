@@ -16,11 +16,27 @@ from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from time import monotonic
+from typing import Any
 
 import kopf
 from kubernetes_asyncio.client import Configuration
 
+from weir.api.environment_variables import (
+    WEIR_OPERATOR_DRIVER_PEERS,
+    WEIR_OPERATOR_DRIVER_PORT,
+    WEIR_OPERATOR_HEALTH_PORT,
+    WEIR_OPERATOR_IDENTITY,
+    WEIR_OPERATOR_KUBECONFIG,
+    WEIR_OPERATOR_LEASE,
+    WEIR_OPERATOR_LOG_FORMAT,
+    WEIR_OPERATOR_LOG_LEVEL,
+    WEIR_OPERATOR_LOST_AFTER,
+    WEIR_OPERATOR_METRICS_PORT,
+    WEIR_OPERATOR_NAMESPACES,
+    WEIR_OPERATOR_OWN_NAMESPACE,
+)
 from weir.errors import JobRejected, Unavailable, WeirError
 from weir_operator.cluster import access
 from weir_operator.cluster.answers import ApiRefused, Request, good
@@ -75,32 +91,31 @@ class Settings:
 
 def read_settings(arguments: Sequence[str]) -> Settings:
     parser = argparse.ArgumentParser(prog="weir-operator", description="Runs CheckpointedJobs.")
-    flag = parser.add_argument
-    flag("--kubeconfig", default=_given("KUBECONFIG"), help="file; without it, from the cluster")
-    flag(
-        "--namespaces", default=_given("NAMESPACES") or "", help="a,b,c; the whole cluster if none"
-    )
-    flag("--own-namespace", default=_given("OWN_NAMESPACE") or "weir-system", help="of the Lease")
-    flag("--identity", default=_given("IDENTITY") or socket.gethostname(), help="in the Lease")
-    flag("--lease", default=_given("LEASE") or "weir-operator", help="name of the Lease")
-    flag("--driver-port", type=int, default=_given("DRIVER_PORT") or 8081, help="of drivers' APIs")
+    flag = partial(_add_flag, parser)
+    flag("--kubeconfig", WEIR_OPERATOR_KUBECONFIG, help="file; without it, from the cluster")
+    flag("--namespaces", WEIR_OPERATOR_NAMESPACES, "", help="a,b,c; the whole cluster if none")
+    flag("--own-namespace", WEIR_OPERATOR_OWN_NAMESPACE, "weir-system", help="of the Lease")
+    flag("--identity", WEIR_OPERATOR_IDENTITY, socket.gethostname(), help="in the Lease")
+    flag("--lease", WEIR_OPERATOR_LEASE, "weir-operator", help="name of the Lease")
+    flag("--driver-port", WEIR_OPERATOR_DRIVER_PORT, 8081, type=int, help="of drivers' APIs")
     flag(
         "--driver-peers",
+        WEIR_OPERATOR_DRIVER_PEERS,
         type=_peers,
-        default=_given("DRIVER_PEERS"),
         help="JSON list of NetworkPolicy peers that reach drivers' APIs, the operator among them;"
         " with it, the operator makes a NetworkPolicy for each job",
     )
-    flag("--health-port", type=int, default=_given("HEALTH_PORT") or 8080, help="/healthz, /readyz")
-    flag("--metrics-port", type=int, default=_given("METRICS_PORT") or 9090, help="/metrics")
+    flag("--health-port", WEIR_OPERATOR_HEALTH_PORT, 8080, type=int, help="/healthz, /readyz")
+    flag("--metrics-port", WEIR_OPERATOR_METRICS_PORT, 9090, type=int, help="/metrics")
     flag(
         "--lost-after",
+        WEIR_OPERATOR_LOST_AFTER,
+        40.0,
         type=float,
-        default=_given("LOST_AFTER") or 40.0,
         help="seconds until a node that is not ready counts as lost",
     )
-    flag("--log-level", default=_given("LOG_LEVEL") or "INFO", choices=("DEBUG", "INFO", "WARNING"))
-    flag("--log-format", default=_given("LOG_FORMAT") or "json", choices=("json", "text"))
+    flag("--log-level", WEIR_OPERATOR_LOG_LEVEL, "INFO", choices=("DEBUG", "INFO", "WARNING"))
+    flag("--log-format", WEIR_OPERATOR_LOG_FORMAT, "json", choices=("json", "text"))
     given = vars(parser.parse_args(arguments))
     names = tuple(name.strip() for name in given.pop("namespaces").split(",") if name.strip())
     patience = timedelta(seconds=given.pop("lost_after"))
@@ -117,8 +132,15 @@ def _peers(text: str) -> Peers:
     return tuple(peers)
 
 
-def _given(name: str) -> str | None:
-    return os.environ.get(f"WEIR_OPERATOR_{name}") or None
+def _add_flag(
+    parser: argparse.ArgumentParser,
+    name: str,
+    variable: str,
+    default: object = None,
+    **options: Any,  # noqa: ANN401 - as argparse takes them
+) -> None:
+    """Add a flag whose default is the value of an environment variable, if that is set."""
+    parser.add_argument(name, default=os.environ.get(variable) or default, **options)
 
 
 def now() -> datetime:

@@ -1,4 +1,4 @@
-"""Speaks to a driver's API and believes nothing that it says beyond its shape (X3).
+"""Speaks to a driver's API and believes nothing that it says beyond its shape (spec X3).
 
 A driver runs other people's code. Its answer is read up to a size and within a time, checked
 against ``weir.api.report`` and turned into the plan's values; whatever is wrong with it makes it no
@@ -200,7 +200,7 @@ def _spelled(order: Order) -> tuple[str, dict[str, object]]:
 
 
 def _why(problem: Exception) -> str:
-    """Not as Python shows it: what was sent, the token too, would be in it (X4)."""
+    """Not as Python shows it: what was sent, the token too, would be in it (spec X4)."""
     return f"{type(problem).__name__}: {problem}"
 
 

@@ -18,7 +18,8 @@ def require_extra(extra: str, part: str, *modules: str) -> None:
     missing = [module for module in modules if find_spec(module) is None]
     if missing:
         raise MissingExtra(
-            f"{part} needs {' and '.join(missing)}, which a plain installation does not bring."
-            f" Remedy: pip install 'sparkweir[{extra}]'"
-            f" (in a clone of the project: pip install '.[{extra}]')."
+            f"{part} cannot be imported",
+            f"it needs {' and '.join(missing)}, which a plain installation does not bring",
+            f"pip install 'sparkweir[{extra}]' (in a clone of the project: pip install "
+            f"'.[{extra}]')",
         )

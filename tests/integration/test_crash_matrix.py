@@ -22,7 +22,7 @@ NAMES = [f"{mode}-{number}" for number, (mode, _) in enumerate(RUNS)]
 
 
 def test_the_sample_has_every_pair_of_values_in_some_cell():
-    """Spec R1: what runs by default leaves out no step for any victim and in no mode."""
+    """R1: what runs by default leaves out no step for any victim and in no mode."""
     assert _pairs(sample(dice("any"))) == _pairs(every_cell())
 
 
@@ -32,7 +32,7 @@ def _pairs(cells):
 
 
 def test_the_runs_have_every_cell_once():
-    """Spec R1: nothing that was chosen is left out."""
+    """R1: nothing that was chosen is left out."""
     ran = [cell for _, run in RUNS for cell in run]
     assert len(ran) == len(CELLS)
     assert set(ran) == set(CELLS)
@@ -40,7 +40,7 @@ def test_the_runs_have_every_cell_once():
 
 @pytest.mark.parametrize(("mode", "run"), RUNS, ids=NAMES)
 def test_a_death_at_any_step_costs_no_row_and_doubles_none(tmp_path, mode, run):
-    """Spec R1, R5, C8, C9, C19: exactly once; in the mode at-least-once no row is lost."""
+    """R1, R5, C8, C9, C19: exactly once; in the mode at-least-once no row is lost."""
     throw = dice(f"matrix {mode} {run[0]}")
     setting = JobSetting(
         f"file://{tmp_path}/checkpoints", f"file://{tmp_path}/output", mode=mode

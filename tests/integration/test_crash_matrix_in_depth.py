@@ -39,13 +39,13 @@ NAMES = [f"{number}: {run.among}" for number, run in enumerate(RUNS)]
 
 
 def test_the_sample_in_depth_has_every_pair_of_values_in_some_cell():
-    """Spec R1: what runs by default leaves out no two circumstances of a death."""
+    """R1: what runs by default leaves out no two circumstances of a death."""
     assert all_pairs(sample(dice("any"))) == all_pairs(every_cell())
 
 
 @pytest.mark.parametrize("cells", [CELLS, every_cell()], ids=["chosen", "all"])
 def test_the_runs_in_depth_have_every_cell_once_and_change_the_parallelism_as_it_says(cells):
-    """Spec R1: nothing that was chosen is left out or is anything else than its name."""
+    """R1: nothing that was chosen is left out or is anything else than its name."""
     planned = runs(cells, dice("any"))
     assert Counter(cell for run in planned for cell in run.cells) == Counter(cells)
     for run in planned:
@@ -65,7 +65,7 @@ def change(old, new):
 
 @pytest.mark.parametrize("run", RUNS, ids=NAMES)
 def test_a_death_among_overtaken_rows_layers_and_copies_is_exactly_once(tmp_path, run):
-    """Spec R1, R5, A4, A5, A10, C8, C9, S4, S11, S13: and each of those was really there."""
+    """R1, R5, A4, A5, A10, C8, C9, S4, S11, S13: and each of those was really there."""
     throw = dice(f"in depth {run}")
     setting = JobSetting(f"file://{tmp_path}/checkpoints", f"file://{tmp_path}/output")
     setting = run.among.around(setting).sized(rows=2_000_000, rate=2_000)

@@ -18,7 +18,7 @@ def finish(job, driver):
 
 
 def test_a_job_between_data_sources_is_exactly_once_though_slots_and_drivers_die(tmp_path):
-    """Spec D1, R5, C19: the ledger knows a repeated commit by its number."""
+    """D1, R5, C19: the ledger knows a repeated commit by its number."""
     with ledger_job(tmp_path, is_idempotent=True) as job:
         driver = job.start()
         job.until("the first commit", lambda: job.batches)
@@ -34,7 +34,7 @@ def test_a_job_between_data_sources_is_exactly_once_though_slots_and_drivers_die
 
 
 def test_a_ledger_that_does_not_look_at_the_number_gets_the_commit_in_doubt_twice(tmp_path):
-    """Spec R5: and nothing else, whatever dies."""
+    """R5: and nothing else, whatever dies."""
     with ledger_job(tmp_path, is_idempotent=False) as job:
         driver = job.start()
         successors = [job.prepare(), job.prepare()]

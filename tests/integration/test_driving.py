@@ -23,7 +23,7 @@ from weir.rest import endpoints
 JOB, TOKEN = "orders-1", "the-token-of-the-job"
 
 SCRIPT = """
-from weir.spark import WeirSession
+from weir import WeirSession
 
 session = (
     WeirSession.builder.appName("on-my-laptop")
@@ -161,7 +161,7 @@ def test_a_driver_that_is_sent_away_leaves_how_far_it_came_and_no_less_is_accept
     left = job.last_report
     assert left.phase is JobPhase.RUNNING
     assert left.newest.id > before.newest.id
-    assert f"is granted: checkpoint {left.newest.id} is at {left.newest.path}." in job.explain()
+    assert f"succeeded: checkpoint {left.newest.id} is at {left.newest.path}." in job.explain()
 
     job.start(WEIR_LOWEST_CHECKPOINT=str(left.newest.id + 1))
     assert job.end() == 2, job.explain()

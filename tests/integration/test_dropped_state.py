@@ -5,7 +5,7 @@ import pytest
 from counted_rows import COUNT, FORGET, SPLITS, a_counting_graph, expected_counts
 from fed_jobs import READ, FedSource
 from weir.api.config import load_config
-from weir.core.coordinator.actions import Granted
+from weir.core.coordinator.actions import RequestSucceeded
 from weir.core.policy import Policy, Retention
 from weir.core.recovery import Wish
 from weir.core.snapshots import CheckpointKind
@@ -45,7 +45,7 @@ class TwoVersions:
 
     def take(self, kind=CheckpointKind.CHECKPOINT, location=""):
         self.job.settle()
-        assert isinstance(self.job.answer(self.job.ask(kind, location)), Granted)
+        assert isinstance(self.job.answer(self.job.ask(kind, location)), RequestSucceeded)
         self.job.settle()
 
     def start(self, variables):
@@ -70,7 +70,7 @@ class TwoVersions:
         collect(self.job.store, found, leftovers(found))
 
     def newest(self):
-        done = self.job.driver.job.coordinator.completed[-1]
+        done = self.job.driver.job.coordinator.checkpoints.completed[-1]
         return describe(self.job.store, done.manifest, OPENING)
 
     def counts(self, found):

@@ -13,7 +13,7 @@ from whole_program import run_to_its_end
 
 
 def test_an_executor_that_is_killed_takes_its_slot_along_and_a_standby_on_another_goes_on(tmp_path):
-    """Spec R1, R3: Spark starts the executor again; until then the spare slot does its work."""
+    """R1, R3: Spark starts the executor again; until then the spare slot does its work."""
     home = f"file://{tmp_path}"
     setting = JobSetting(f"{home}/checkpoints", f"{home}/output", rows=200_000, rate=10_000)
     roomy = [("spark.master", "local-cluster[2,5,512]"), *EXECUTORS[1:]]
@@ -31,7 +31,7 @@ def test_an_executor_that_is_killed_takes_its_slot_along_and_a_standby_on_anothe
 
 
 def test_a_dataframe_flows_in_while_slots_hold_every_place_on_the_executors(tmp_path):
-    """Spec D1, R5, R6: what Spark reads, it reads on cores that no slot can take."""
+    """D1, R5, R6: what Spark reads, it reads on cores that no slot can take."""
     run_to_its_end(table_of_squares.__file__, tmp_path)
 
     output = f"file://{tmp_path}/output"

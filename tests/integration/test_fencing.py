@@ -52,7 +52,7 @@ def a_job(storage, home):
 
 
 def test_a_driver_that_wakes_after_a_takeover_ends_by_itself_and_spoils_nothing(storage, tmp_path):
-    """Spec C17, C8, R1: one driver goes on, nothing is lost, doubled or deleted by the other."""
+    """C17, C8, R1: one driver goes on, nothing is lost, doubled or deleted by the other."""
     with a_job(storage, tmp_path) as job:
         reigning = job.start()
         for number, (step, moment) in enumerate(places_of(storage)):

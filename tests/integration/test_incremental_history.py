@@ -8,7 +8,7 @@ import pytest
 
 from counted_rows import COUNT, FORGET, SPLITS, a_counting_graph, expected_counts
 from fed_jobs import READ, FedSource
-from weir.core.coordinator.actions import Granted
+from weir.core.coordinator.actions import RequestSucceeded
 from weir.core.lifecycle import JobStatus
 from weir.core.policy import Policy, Retention
 from weir.core.recovery import Wish
@@ -148,7 +148,7 @@ class History:
 
     def begins_anew_from_a_savepoint(self):
         where = f"{self.savepoints}/{self.asked}"
-        if isinstance(self.finish(self.begin(CheckpointKind.SAVEPOINT, where)), Granted):
+        if isinstance(self.finish(self.begin(CheckpointKind.SAVEPOINT, where)), RequestSucceeded):
             claims = self.dice.random() < 0.5
             self.start(width=self.width, path=f"{where}/_metadata", claims=claims)
 
@@ -168,17 +168,17 @@ class History:
     def finish(self, request):
         outcome = self.job.answer(request)
         self.job.settle(3)
-        if isinstance(outcome, Granted):
+        if isinstance(outcome, RequestSucceeded):
             self.completed += 1
             self.check()
         return outcome
 
     def check(self):
         """All that is retained can be restored from, and is what the rows make it."""
-        for done in self.job.driver.job.coordinator.completed:
+        for done in self.job.driver.job.coordinator.checkpoints.completed:
             found = describe(self.job.store, find(self.job.store, done.manifest.location), OPENING)
             self.wrong += found.problems
-        if self.job.driver.job.coordinator.completed:
+        if self.job.driver.job.coordinator.checkpoints.completed:
             self.check_counts(found)
 
     def check_counts(self, found):
@@ -204,7 +204,7 @@ class History:
     def check_leftovers(self):
         """What an epoch has written and does not need goes while it lives."""
         coordinator = self.job.driver.job.coordinator
-        assert not coordinator.pending, "everything that was asked for is answered"
+        assert not coordinator.checkpoints.pending, "everything that was asked for is answered"
         if self.epoch not in self.orphaned:
             self.wrong += [f"{url} is left over" for url in self.of_this_epoch()]
 
@@ -217,7 +217,7 @@ class History:
         return {url for url in listed if not url.startswith(f"{self.job.directory}/log/")}
 
     def referenced(self):
-        kept = [done.manifest for done in self.job.driver.job.coordinator.completed]
+        kept = [done.manifest for done in self.job.driver.job.coordinator.checkpoints.completed]
         files = {file.path for manifest in kept for file in manifest.files()}
         return files | {f"{manifest.location}/_metadata" for manifest in kept}
 

@@ -11,7 +11,7 @@ from whole_program import run_to_its_end
 
 
 def test_operator_state_survives_the_death_of_a_slot_and_another_parallelism(tmp_path):
-    """Spec S1, S11, A10, R1, R6: every row counts once, every subtask knows every rule once."""
+    """S1, S11, A10, R1, R6: every row counts once, every subtask knows every rule once."""
     run_to_its_end(ruled_rows.__file__, tmp_path)
 
     known = pl.concat(committed_frames(f"file://{tmp_path}/output", {}))

@@ -53,7 +53,7 @@ def process_of(slot):
 
 
 def test_a_failure_takes_down_what_is_connected_to_it_and_nothing_else(tmp_path):
-    """Spec R4, R1, R5: user code stumbles once in reader 0, then the slot of reader 1 is killed."""
+    """R4, R1, R5: user code stumbles once in reader 0, then the slot of reader 1 is killed."""
     run = suffered(tmp_path)
 
     only_what_is_connected_to_the_failure_is_started_again(run)

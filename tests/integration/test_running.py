@@ -12,7 +12,7 @@ def a_job(home, **chosen):
 
 
 def test_a_bounded_job_ends_with_every_result_committed(tmp_path):
-    """Spec R6, C14: the last transaction of each sink is committed before the job is over."""
+    """R6, C14: the last transaction of each sink is committed before the job is over."""
     with real_job(a_job(tmp_path), tmp_path) as job:
         driver = job.start()
         assert driver.until_ended()["ended"] == "finished"
@@ -20,7 +20,7 @@ def test_a_bounded_job_ends_with_every_result_committed(tmp_path):
 
 
 def test_a_slot_that_is_killed_again_and_again_is_replaced_and_the_other_stays(tmp_path):
-    """Spec R1, R3: only the lost slot is replaced, and no row is lost or counted twice."""
+    """R1, R3: only the lost slot is replaced, and no row is lost or counted twice."""
     with real_job(a_job(tmp_path, rows=120_000), tmp_path) as job:
         driver = job.start()
         job.until_checkpoints()
@@ -40,7 +40,7 @@ def is_another(job, survivor, victim):
 
 
 def test_user_code_that_stumbles_once_is_tried_again_and_every_row_counts_once(tmp_path):
-    """Spec R2, R4, U3: the message names the operator and shows the row; then the job goes on."""
+    """R2, R4, U3: the message names the operator and shows the row; then the job goes on."""
     setting = a_job(tmp_path, poisoned_offset=12_345, is_poisoned_once=True)
     with real_job(setting, tmp_path) as job:
         driver = job.start()
@@ -52,7 +52,7 @@ def test_user_code_that_stumbles_once_is_tried_again_and_every_row_counts_once(t
 
 
 def test_without_a_restart_strategy_the_first_failure_of_user_code_ends_the_job(tmp_path):
-    """Spec R2: with the type none the job fails, and says why."""
+    """R2: with the type none the job fails, and says why."""
     setting = a_job(tmp_path, poisoned_offset=12_345, config=(("weir.restart.type", "none"),))
     with real_job(setting, tmp_path) as job:
         driver = job.start()
@@ -64,7 +64,7 @@ def test_without_a_restart_strategy_the_first_failure_of_user_code_ends_the_job(
 
 
 def test_a_job_with_too_few_slots_says_how_many_are_missing(tmp_path):
-    """Spec R3, U3: it waits for as many as it needs, and its status says for how many."""
+    """R3, U3: it waits for as many as it needs, and its status says for how many."""
     setting = a_job(tmp_path).having(("spark.master", "local[1,1000]"))
     with real_job(setting, tmp_path) as job:
         driver = job.start()
@@ -76,7 +76,7 @@ def test_a_job_with_too_few_slots_says_how_many_are_missing(tmp_path):
 
 
 def test_a_row_that_no_restart_heals_ends_the_job_with_its_reason(tmp_path):
-    """Spec R2, U3: after so many failures of one kind without a checkpoint in between."""
+    """R2, U3: after so many failures of one kind without a checkpoint in between."""
     setting = a_job(tmp_path, poisoned_offset=12_345)
     with real_job(setting.having(("weir.restart.maxSameFailures", "3")), tmp_path) as job:
         driver = job.start()
@@ -87,7 +87,7 @@ def test_a_row_that_no_restart_heals_ends_the_job_with_its_reason(tmp_path):
 
 
 def test_a_job_is_run_by_one_driver_and_once(tmp_path):
-    """Spec C17, R1, R6: a live namesake is refused, a dead one followed, a finished job left."""
+    """C17, R1, R6: a live namesake is refused, a dead one followed, a finished job left."""
     setting = a_job(tmp_path, rows=120_000, rate=5_000, deployment="")
     with real_job(setting, tmp_path) as job:
         first, second, third = job.prepare(), job.prepare(), job.prepare()

@@ -24,7 +24,7 @@ def stop(driver, path, *, drain):
 
 
 def test_a_job_goes_on_from_savepoints_and_retained_checkpoints_by_path(tmp_path):
-    """Spec C11, C12, C13, C15, C19, S10, S11: every row once, over a stop, a cancellation, a drain.
+    """C11, C12, C13, C15, C19, S10, S11: every row once, over a stop, a cancellation, a drain.
 
     Each deployment is wider or narrower than the one before. In the end the
     oldest savepoint is gone back to. It was taken while the job went on, so what the

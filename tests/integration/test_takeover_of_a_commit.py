@@ -33,7 +33,7 @@ def a_committer(store):
 
 
 def test_a_driver_that_froze_while_it_moved_a_file_finds_it_moved_by_its_successor():
-    """Spec C17, R5: committing is idempotent, so the zombie learns of its successor by the log."""
+    """C17, R5: committing is idempotent, so the zombie learns of its successor by the log."""
     store = MemoryStore()
     staging = Staging(store, OUTPUT, Encoding.PARQUET)
     store.write(staging.url(NAME), pa.py_buffer(b"rows"))

@@ -24,32 +24,30 @@ _COORDINATOR_BUGS = (
     Bug(
         "the scheduler outlives RUNNING",
         ("C2",),
-        f"{_COORDINATOR}.triggering",
-        "    state = replace(state, clock=Idle())\n    state, aborted",
-        "    state, aborted",
+        f"{_COORDINATOR}.trigger",
+        "    state = _without_schedule(state)\n    reason =",
+        "    reason =",
     ),
     Bug(
         "queued requests survive the scheduler's stop",
         ("C3",),
-        f"{_COORDINATOR}.triggering",
-        "drop_requests(state, state.queue, Reason.CHECKPOINT_COORDINATOR_SUSPEND)",
-        "drop_requests(state, (), Reason.CHECKPOINT_COORDINATOR_SUSPEND)",
+        f"{_COORDINATOR}.trigger",
+        "drop_requests(state, state.requests.queue, reason)",
+        "drop_requests(state, (), reason)",
     ),
     Bug(
         "a split is assigned between the enumerator's snapshot and the trigger",
         ("C4",),
-        f"{_COORDINATOR}.triggering",
+        f"{_COORDINATOR}.trigger",
         "if isinstance(pending, Preparing) and event.operator not in pending.operators:",
         "if False:",
     ),
     Bug(
         "held splits are sent before the trigger",
         ("C4",),
-        f"{_COORDINATOR}.triggering",
-        "        Trigger(_barrier(state, ticket), targets(state, ticket.plan.trigger)),\n"
-        "        *held,\n",
-        "        *held,\n"
-        "        Trigger(_barrier(state, ticket), targets(state, ticket.plan.trigger)),\n",
+        f"{_COORDINATOR}.trigger",
+        "        Trigger(_barrier(state, properties), triggered),\n        *pending.held,\n",
+        "        *pending.held,\n        Trigger(_barrier(state, properties), triggered),\n",
     ),
     Bug(
         "readers that wait are not served when splits are found",
@@ -96,8 +94,8 @@ _COORDINATOR_BUGS = (
     Bug(
         "a dropped request is never answered",
         ("C5",),
-        f"{_COORDINATOR}.aborting",
-        "        actions += _answer(request, reason, reason.value)\n",
+        f"{_COORDINATOR}.request_queue",
+        "        actions += fail_request(request, reason, reason.value)\n",
         "",
     ),
     Bug(
@@ -110,71 +108,74 @@ _COORDINATOR_BUGS = (
     Bug(
         "nothing ever expires",
         ("C6", "C9"),
-        f"{_COORDINATOR}.triggering",
-        "isinstance(pending, Abortable) and pending.ticket.deadline <= state.now",
+        f"{_COORDINATOR}.trigger",
+        "isinstance(pending, Abortable) and pending.properties.deadline <= state.clock.now",
         "False",
     ),
     Bug(
         "a late ack deletes a savepoint",
         ("C7", "C12"),
-        f"{_COORDINATOR}.completing",
-        "    if event.checkpoint in state.savepoints:\n        return state, ()\n",
+        f"{_COORDINATOR}.completion",
+        "    if event.checkpoint in state.checkpoints.savepoints:\n        return state, ()\n",
         "",
     ),
     Bug(
         "a repeated ack deletes what its checkpoint owns",
         ("C7",),
-        f"{_COORDINATOR}.completing",
-        "clean(state, retention.unreferenced(paths, owned))",
-        "clean(state, tuple(paths))",
+        f"{_COORDINATOR}.completion",
+        "delete_files(state, retention.unreferenced(paths, owned))",
+        "delete_files(state, tuple(paths))",
     ),
     Bug(
         "the state of useless acks stays",
         ("C7",),
-        f"{_COORDINATOR}.completing",
-        "    return clean(state, retention.unreferenced(paths, owned))\n",
+        f"{_COORDINATOR}.completion",
+        "    return delete_files(state, retention.unreferenced(paths, owned))\n",
         "    return state, ()\n",
     ),
     Bug(
         "an ack counts twice in the registry",
         ("C7",),
-        f"{_COORDINATOR}.completing",
-        "shared=state.shared.take(shared))",
-        "shared=state.shared.take([*shared] * 2))",
+        f"{_COORDINATOR}.completion",
+        "shared=state.checkpoints.shared.take(shared))",
+        "shared=state.checkpoints.shared.take([*shared] * 2))",
     ),
     Bug(
         "commit before completion",
         ("C8",),
-        f"{_COORDINATOR}.completing",
+        f"{_COORDINATOR}.completion",
         "            return write_entry(state.with_pending(logging), _entry(state, logging))\n",
-        "            early = replace(state, ledgers=_covered(state, event.checkpoint, pending))\n"
+        "            covered = replace(state.commits, ledgers=_covered(state, pending))\n"
+        "            early = replace(state, commits=covered)\n"
         "            entry = _entry(state, logging)\n"
         "            after, said = write_entry(state.with_pending(logging), entry)\n"
-        "            return after, (*said, *commits(early, state.ledgers))\n",
+        "            return after, (*said, *commit_next(early, state.commits.ledgers))\n",
     ),
     Bug(
         "older checkpoints go before the entry exists",
         ("C8",),
-        f"{_COORDINATOR}.completing",
+        f"{_COORDINATOR}.completion",
         "            return write_entry(state.with_pending(logging), _entry(state, logging))\n",
-        "            gone, deleted = discard(state, state.completed)\n"
-        "            gone = replace(gone, completed=())\n"
+        "            completed = state.checkpoints.completed\n"
+        "            gone, deleted = delete_checkpoints(state, completed)\n"
+        "            left = replace(gone.checkpoints, completed=())\n"
+        "            gone = replace(gone, checkpoints=left)\n"
         "            after, said = write_entry(gone.with_pending(logging), _entry(gone, logging))\n"
         "            return after, (*said, *deleted)\n",
     ),
     Bug(
         "two manifests are written at once",
         ("C8",),
-        f"{_COORDINATOR}.completing",
-        "    if state.is_writing:\n        return state, ()\n    for pending",
+        f"{_COORDINATOR}.completion",
+        "    if state.checkpoints.is_writing:\n        return state, ()\n    for pending",
         "    for pending",
     ),
     Bug(
         "aborted checkpoints leave their files",
         ("C9",),
-        f"{_COORDINATOR}.aborting",
-        "clean(state, (*own, *freed, *manifest))",
-        "clean(state, ())",
+        f"{_COORDINATOR}.abort",
+        "delete_files(state, (*own, *freed, *manifest))",
+        "delete_files(state, ())",
     ),
     Bug(
         "an aborted checkpoint takes its sinks' transactions with it",
@@ -186,14 +187,14 @@ _COORDINATOR_BUGS = (
     Bug(
         "abort while persisting",
         ("C9", "C18"),
-        f"{_COORDINATOR}.state",
+        f"{_COORDINATOR}.pending_checkpoint",
         "Abortable = Preparing | Collecting | Collected\n",
         "Abortable = Preparing | Collecting | Collected | Persisting | Logging\n",
     ),
     Bug(
         "a failed stop leaves the sources waiting",
         ("C9", "C11"),
-        f"{_COORDINATOR}.aborting",
+        f"{_COORDINATOR}.abort",
         "sources_wait and reason not in WHOLE_JOB_GOES_DOWN",
         "False",
     ),
@@ -228,23 +229,23 @@ _COORDINATOR_BUGS = (
     Bug(
         "subsumed checkpoints are never deleted",
         ("C12",),
-        f"{_COORDINATOR}.completing",
-        "    state, discarded = discard(state, subsumed)\n",
+        f"{_COORDINATOR}.completion",
+        "    state, discarded = delete_checkpoints(state, subsumed)\n",
         "    discarded = ()\n",
     ),
     Bug(
         "a deletion that keeps failing is forgotten",
         ("S4", "C12"),
-        f"{_COORDINATOR}.closing",
-        "(state if isinstance(state.life, Closed) else put_off(state, cleaning))",
-        "state",
+        f"{_COORDINATOR}.deletion",
+        "others if is_last_try else _defer(others, deletion, state.job.directory)",
+        "others",
     ),
     Bug(
         "what was put off outlives the job",
         ("S4", "C12"),
-        f"{_COORDINATOR}.closing",
-        "    state, cleaning = clean(state, left)\n",
-        "    cleaning = ()\n",
+        f"{_COORDINATOR}.shutdown",
+        "    state, deletions = delete_files(state, left)\n",
+        "    deletions = ()\n",
     ),
     Bug(
         "a cancelled job loses its retained checkpoints",
@@ -270,37 +271,37 @@ _COORDINATOR_BUGS = (
     Bug(
         "a subtask leaves before its end",
         ("C14",),
-        f"{_COORDINATOR}.completing",
+        f"{_COORDINATOR}.final_checkpoint",
         "if kind.is_synchronous or _is_at_end(state, ack)]",
         "]",
     ),
     Bug(
         "subtasks with union state do not stay for each other",
         ("C14",),
-        f"{_COORDINATOR}.completing",
-        "    leaving = frozenset(done) - _halves(state, done, acks)\n",
+        f"{_COORDINATOR}.final_checkpoint",
+        "    leaving = frozenset(done) - _with_union_state(state, done, acks)\n",
         "    leaving = frozenset(done)\n",
     ),
     Bug(
         "the final checkpoint is never taken",
         ("C14",),
-        f"{_COORDINATOR}.triggering",
-        "    if not wanted:\n",
+        f"{_COORDINATOR}.final_checkpoint",
+        "    if not is_needed:\n",
         "    if True:\n",
     ),
     Bug(
         "a lost farewell is never repeated",
         ("C14",),
-        f"{_COORDINATOR}.completing",
-        "    if not left:\n        return state, ()\n    state = replace(state, farewell",
-        "    return state, ()\n    state = replace(state, farewell",
+        f"{_COORDINATOR}.final_checkpoint",
+        "    if not left:\n        return state, ()\n    again =",
+        "    return state, ()\n    again =",
     ),
     Bug(
         "the oldest retained checkpoint is restored",
         ("C15",),
         f"{_COORDINATOR}.state",
-        "        newest = self.completed[-1]\n",
-        "        newest = self.completed[0]\n",
+        "        newest = completed[-1]\n",
+        "        newest = completed[0]\n",
     ),
     Bug(
         "what is borrowed is treated as owned",
@@ -313,35 +314,33 @@ _COORDINATOR_BUGS = (
         "a zombie completes after a takeover",
         ("C17",),
         f"{_COORDINATOR}",
-        "            return logbook.on_taken(state, event)\n",
+        "            return job_log.on_taken(state, event)\n",
         "            return _on_entry_created(state, EntryCreated(event.index))\n",
     ),
     Bug(
         "a fenced driver cleans up behind itself",
         ("C17",),
-        f"{_COORDINATOR}.logbook",
-        "    state, dropped = drop_requests(state, state.queue, reason)\n",
-        "    state, dropped = drop_requests(state, state.queue, reason)\n"
+        f"{_COORDINATOR}.job_log",
+        "    state, dropped = drop_requests(state, state.requests.queue, reason)\n",
+        "    state, dropped = drop_requests(state, state.requests.queue, reason)\n"
         "    from weir.core.coordinator.actions import DeleteFiles\n"
-        "    for completed in state.completed:\n"
+        "    for completed in state.checkpoints.completed:\n"
         "        paths = tuple(file.path for file in completed.manifest.files())\n"
         "        actions.append(DeleteFiles(0, paths))\n",
     ),
     Bug(
         "a job that was taken over restarts all the same",
         ("C17",),
-        f"{_COORDINATOR}.restarting",
-        "    return replace(state, looking=True), (LookForSuccessor(state.journal.index),)\n",
-        "    return on_successor(\n"
-        "        replace(state, looking=True), NoSuccessorSeen(state.journal.index)\n"
-        "    )\n",
+        f"{_COORDINATOR}.failover",
+        "    return state, (LookForSuccessor(state.log.index),)\n",
+        "    return on_successor(state, NoSuccessorSeen(state.log.index))\n",
     ),
     Bug(
         "a restart does not wait for what is being written",
         ("C15", "C17"),
-        f"{_COORDINATOR}.restarting",
-        "if not is_needed or state.looking or state.is_writing or state.journal.writing:",
-        "if not is_needed or state.looking:",
+        f"{_COORDINATOR}.failover",
+        "if not is_needed or restore.looking or is_writing:",
+        "if not is_needed or restore.looking:",
     ),
     Bug(
         "a refusal is believed though the driver before has gone on",
@@ -353,21 +352,21 @@ _COORDINATOR_BUGS = (
     Bug(
         "an entry in doubt is given up",
         ("C18",),
-        f"{_COORDINATOR}.logbook",
-        "    state = replace(state, journal=replace(state.journal, in_doubt=True))\n",
+        f"{_COORDINATOR}.job_log",
+        "    state = replace(state, log=replace(state.log, in_doubt=True))\n",
         "    return on_not_created(state, EntryNotCreated(event.index, 'no answer'))\n",
     ),
     Bug(
         "a manifest in doubt is taken for written",
         ("C18",),
-        f"{_COORDINATOR}.completing",
-        "            return retry_later(state, WriteManifest(pending.manifest)), ()\n",
+        f"{_COORDINATOR}.completion",
+        "            return state.with_retry(WriteManifest(pending.manifest)), ()\n",
         "            return on_manifest(state, ManifestWritten(event.checkpoint))\n",
     ),
     Bug(
         "an unanswered commit is taken for done",
         ("C18",),
-        f"{_COORDINATOR}.completing",
+        f"{_COORDINATOR}.transactions",
         "    if isinstance(event, CommitInDoubt):\n",
         "    if False:\n",
     ),
@@ -395,9 +394,9 @@ _COORDINATOR_BUGS = (
     Bug(
         "an id is used twice",
         ("C19",),
-        f"{_COORDINATOR}.triggering",
-        "next_id=CheckpointId(state.next_id + 1),",
-        "next_id=CheckpointId(state.next_id + (state.asked % 7 > 0)),",
+        f"{_COORDINATOR}.trigger",
+        "next_id=CheckpointId(state.log.next_id + 1)",
+        "next_id=CheckpointId(state.log.next_id + (state.requests.count % 7 > 0))",
     ),
     Bug(
         "commit numbers have gaps",
@@ -423,8 +422,8 @@ _COORDINATOR_BUGS = (
     Bug(
         "ids run past the reservation",
         ("C19",),
-        f"{_COORDINATOR}.triggering",
-        "if state.next_id >= state.ids_until:",
+        f"{_COORDINATOR}.trigger",
+        "if state.log.next_id >= state.log.ids_until:",
         "if False:",
     ),
     Bug(

@@ -10,8 +10,9 @@ from itertools import pairwise
 from simulation.world import World
 from weir.core import attempt as attempts
 from weir.core.coordinator import actions, events
-from weir.core.coordinator.completing import Fate, fate
-from weir.core.coordinator.state import Collecting, Coordinator, Pending
+from weir.core.coordinator.completion import AcknowledgeResult, acknowledge_result
+from weir.core.coordinator.pending_checkpoint import Collecting, Pending, Preparing
+from weir.core.coordinator.state import Coordinator
 from weir.core.ids import CheckpointId
 from weir.core.job import Action, Event, Job
 from weir.core.reasons import Reason
@@ -20,7 +21,7 @@ STAGES = ("Preparing", "Collecting", "Collected", "Persisting", "Logging", "comp
 
 EXPECTED = (
     *(f"reason: {reason.name}" for reason in Reason),
-    *(f"ack: {fate.name}" for fate in Fate),
+    *(f"ack: {result.name}" for result in AcknowledgeResult),
     *(f"checkpoint: {a} -> {b}" for a, b in pairwise(STAGES)),
     *(f"checkpoint: {stage} -> aborted" for stage in STAGES[:-1]),
     *(
@@ -143,17 +144,18 @@ def watch_step(
         _watch_action(world, action)
         _check_report(world, old, action, new)
     _check_begun(world, old, new)
-    if old.pending is not new.pending:
+    if old.checkpoints.pending is not new.checkpoints.pending:
         _watch_pending(world, old, new, said)
     if before.attempt.phase is not after.attempt.phase:
         _watch_phase(world, type(before.attempt.phase).__name__, type(after.attempt.phase).__name__)
-    if len(new.held) > len(old.held):
+    if any(isinstance(p, Preparing) and p.held for p in new.checkpoints.pending):
         world.saw("a split was held back")
-    if len(new.put_off) > len(old.put_off):
+    if len(new.cleanup.deferred) > len(old.cleanup.deferred):
         world.saw("a deletion was put off")
-    if len(new.put_off) < len(old.put_off):
+    if len(new.cleanup.deferred) < len(old.cleanup.deferred):
         world.saw("a deletion was taken up again")
-    if new.ids_until > old.ids_until and new.completed == old.completed:
+    is_reserved = new.log.ids_until > old.log.ids_until
+    if is_reserved and new.checkpoints.completed == old.checkpoints.completed:
         world.saw("ids were reserved")
 
 
@@ -165,7 +167,7 @@ def _watch_phase(world: World, start: str, end: str) -> None:
 def _watch_event(world: World, old: Coordinator, event: Event) -> None:
     match event:
         case events.SubtaskAcked():
-            world.saw(f"ack: {fate(old, event).name}")
+            world.saw(f"ack: {acknowledge_result(old, event).name}")
         case events.SubtaskDeclined(reason=reason):
             world.saw(f"reason: {reason.name}")
         case events.EntryCreated():
@@ -185,7 +187,7 @@ def _watch_event(world: World, old: Coordinator, event: Event) -> None:
 def _watch_pending(
     world: World, old: Coordinator, new: Coordinator, said: tuple[Action, ...]
 ) -> None:
-    before, after = _by_id(old.pending), _by_id(new.pending)
+    before, after = _by_id(old.checkpoints.pending), _by_id(new.checkpoints.pending)
     done = {a.manifest.checkpoint for a in said if isinstance(a, actions.ReportCompleted)}
     for checkpoint, pending in before.items():
         now = after.get(checkpoint)
@@ -210,41 +212,41 @@ def _check_report(world: World, old: Coordinator, action: Action, new: Coordinat
     """What is reported keeps the small promises that no output would betray."""
     match action:
         case actions.ReportCompleted(manifest=manifest) if manifest.kind.is_savepoint:
-            world.completed_at[new.epoch] = new.now
+            world.completed_at[new.job.epoch] = new.clock.now
             if any(snapshot.in_flight for snapshot in manifest.snapshots):
                 world.violated(f"savepoint {manifest.checkpoint} is not aligned")
         case actions.ReportAborted(checkpoint=checkpoint, message=message):
-            was = old.find(checkpoint)
+            was = old.checkpoints.find(checkpoint)
             if isinstance(was, Collecting) and "slowest subtask" not in message:
                 world.violated(f"nobody is named for the end of checkpoint {checkpoint}")
         case actions.ReportCompleted():
-            world.completed_at[new.epoch] = new.now
+            world.completed_at[new.job.epoch] = new.clock.now
         case _:
             pass
 
 
 def _check_begun(world: World, old: Coordinator, new: Coordinator) -> None:
     """A checkpoint begins with all it needs, and no sooner than the pause allows."""
-    if old.pending is new.pending:
+    if old.checkpoints.pending is new.checkpoints.pending:
         return
-    passed = new.now - world.completed_at.get(new.epoch, -1_000_000)
-    for pending in new.pending:
-        ticket = pending.ticket
-        if ticket.checkpoint < old.next_id:
+    passed = new.clock.now - world.completed_at.get(new.job.epoch, -1_000_000)
+    for pending in new.checkpoints.pending:
+        properties = pending.properties
+        if properties.checkpoint < old.log.next_id:
             continue
-        if not all(subtask in new.running for subtask in ticket.plan.wait_for):
-            world.violated(f"checkpoint {ticket.checkpoint} waits for one that does not run")
-        if ticket.request.is_periodic and passed < new.policy.min_pause_ms:
-            world.violated(f"checkpoint {ticket.checkpoint} began {passed} ms after another")
+        if not all(subtask in new.subtasks.running for subtask in properties.plan.wait_for):
+            world.violated(f"checkpoint {properties.checkpoint} waits for one that does not run")
+        if properties.request.is_periodic and passed < new.job.policy.min_pause_ms:
+            world.violated(f"checkpoint {properties.checkpoint} began {passed} ms after another")
 
 
 def _by_id(pending: tuple[Pending, ...]) -> dict[CheckpointId, Pending]:
-    return {p.ticket.checkpoint: p for p in pending}
+    return {p.properties.checkpoint: p for p in pending}
 
 
 def _watch_action(world: World, action: Action) -> None:
     match action:
-        case actions.ReportAborted(reason=reason) | actions.DoomAttempt(reason=reason):
+        case actions.ReportAborted(reason=reason) | actions.FailAttempt(reason=reason):
             world.saw(f"reason: {reason.name}")
         case actions.ReportCompleted(manifest=manifest):
             world.saw(f"kind: {manifest.kind.name}")

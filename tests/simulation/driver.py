@@ -18,8 +18,8 @@ from simulation.taking_over import TakingOver
 from weir.core import attempt as attempts
 from weir.core import coordinator as checkpoints
 from weir.core import recovery, takeover
+from weir.core.checkpoint_paths import manifest_path
 from weir.core.coordinator import actions, events
-from weir.core.coordinator.aborting import manifest_path
 from weir.core.enumerator import Splits
 from weir.core.health import Health
 from weir.core.ids import (
@@ -57,7 +57,10 @@ class Setting(Surroundings, Protocol):
     def check_restore(self, driver: "Driver", manifest: Manifest) -> None: ...
     def ended(self, driver: "Driver", status: JobStatus, *, fenced: bool) -> None: ...
     def answered(
-        self, driver: "Driver", request: RequestId, outcome: actions.Granted | actions.Denied
+        self,
+        driver: "Driver",
+        request: RequestId,
+        outcome: actions.RequestSucceeded | actions.RequestFailed,
     ) -> None: ...
 
 
@@ -99,7 +102,7 @@ class Driver:
         self.sim.ended(self, status, fenced=False)
 
     def reign(self, claimed: takeover.Claim, resolution: recovery.Resolution) -> None:
-        reign = takeover.reign(claimed, resolution, DIRECTORY)
+        reign = takeover.epoch_state(claimed, resolution, DIRECTORY)
         self.epoch = reign.epoch
         self.world.tell(self.name, f"reigns as epoch {self.epoch}")
         self.sim.external.widths = {o.id: o.parallelism for o in self.topology.operators}
@@ -273,7 +276,7 @@ class Driver:
                 | actions.SendToSubtask()
             ):
                 self._tell_subtasks(action)
-            case actions.Answer(request, outcome):
+            case actions.CompleteRequest(request, outcome):
                 self.sim.answered(self, request, outcome)
             case actions.EndDriver(status, fenced):
                 self.alive = False
@@ -430,11 +433,11 @@ class Driver:
 
     def _resolve(self, action: actions.ResolveTransactions) -> None:
         if self.world.chance(self.sim.scenario.chances.commit_lost):
-            self.handle(events.TransactionsUnresolved(action.ticket))
+            self.handle(events.TransactionsUnresolved(action.operation))
             return
         owner = (int(self.epoch), int(action.attempt))
         self.sim.external.resolve(action.subtasks, owner, action.keep)
-        self.handle(events.TransactionsResolved(action.ticket))
+        self.handle(events.TransactionsResolved(action.operation))
 
     def _snapshot_hook(self, checkpoint: CheckpointId, operator: OperatorId) -> None:
         wait = self.world.delay(1, self.sim.scenario.hook_delay)

@@ -14,7 +14,7 @@ from simulation.scenario import Scenario
 from simulation.store import Store
 from simulation.world import World
 from weir.core import admission, recovery, retention
-from weir.core.coordinator.aborting import manifest_path
+from weir.core.checkpoint_paths import manifest_path
 from weir.core.ids import CheckpointId, EdgeId, Epoch
 from weir.core.journal import CheckpointLogged, EpochTaken, readable
 from weir.core.policy import Mode

@@ -131,10 +131,10 @@ SHELL_BUGS = (
     Bug(
         "a checkpoint waits for a subtask that finished while it was prepared",
         ("C14",),
-        "weir.core.coordinator.triggering",
+        "weir.core.coordinator.trigger",
         "    if gone:\n",
         "    if False:\n",
-        (f"{_CORE}/coordinator/test_triggering.py",),
+        (f"{_CORE}/coordinator/test_trigger.py",),
     ),
     # R8
     Bug(

@@ -18,8 +18,8 @@ from simulation.stumbling import Stumbling
 from simulation.world import World
 from weir.core import attempt as attempts
 from weir.core import recovery
+from weir.core.checkpoint_paths import manifest_path
 from weir.core.coordinator import actions, events
-from weir.core.coordinator.aborting import manifest_path
 from weir.core.ids import AttemptId, CheckpointId, RequestId, SlotId, SubtaskId
 from weir.core.job import OperatorCoordinatorFailed, OperatorCoordinatorRecovered
 from weir.core.journal import CheckpointLogged
@@ -173,19 +173,22 @@ class Simulation:
             self.world.at(self.world.delay(30, 150), self.kill_driver, self.current)
 
     def answered(
-        self, driver: Driver, request: RequestId, outcome: actions.Granted | actions.Denied
+        self,
+        driver: Driver,
+        request: RequestId,
+        outcome: actions.RequestSucceeded | actions.RequestFailed,
     ) -> None:
         if request not in driver.asked:
             self.world.violated(f"{request} was answered twice, or never asked")
         driver.asked.discard(request)
-        if driver is not self.current or not isinstance(outcome, actions.Granted):
+        if driver is not self.current or not isinstance(outcome, actions.RequestSucceeded):
             return
         newest = [e for _, e in sorted(self.store.log.items()) if isinstance(e, CheckpointLogged)]
         is_newest = newest and newest[-1].checkpoint == outcome.checkpoint
         if is_newest and newest[-1].kind is CheckpointKind.SAVEPOINT:
             self._fork(driver, outcome)
 
-    def _fork(self, driver: Driver, outcome: actions.Granted) -> None:
+    def _fork(self, driver: Driver, outcome: actions.RequestSucceeded) -> None:
         """Sometimes a plain savepoint is what the next deployment starts from.
 
         Its transactions are committed by that deployment, so nothing may have ended them before.
@@ -307,7 +310,7 @@ class Simulation:
         """Somebody acks a checkpoint that was never begun; its file must not stay."""
         assert driver.job is not None
         self.world.saw("fault: stray ack")
-        future = CheckpointId(driver.job.coordinator.next_id + 1000)
+        future = CheckpointId(driver.job.coordinator.log.next_id + 1000)
         subtask = self.world.rng.choice(driver.topology.subtasks)
         path = f"{DIRECTORY}/chk-{future}/stray-{self.world.events}"
         self.store.files[path] = "stray"

@@ -319,11 +319,10 @@ class Slot:
                 self.turns.idle_sources.discard(task.subtask)
 
     def _hear_completed(self, hosted: Hosted, notice: Completed) -> None:
-        checkpoint, subtask = notice.checkpoint, hosted.task.subtask
+        checkpoint = notice.checkpoint
         if self.world.chance(self.sim.scenario.chances.notification):
             self.world.saw("fault: notification fails")
-            cause = "user code raised"
-            hosted.say(events.NotificationFailed(hosted.attempt, checkpoint, subtask, cause))
+            hosted.fail(attempts.FailureCause.CHECKPOINT)
             return
         hosted.uploads.increments.heard_completed(checkpoint)
         hosted.obey(hosted.task.complete(checkpoint, notice.kind, leaving=notice.leaving))

@@ -93,7 +93,7 @@ SLOT_BUGS = (
     Bug(
         "savepoints overtake too",
         ("A6",),
-        f"{_CORE}.coordinator.triggering",
+        f"{_CORE}.coordinator.trigger",
         "    elif policy.unaligned and kind.is_savepoint:\n",
         "    elif False:\n",
     ),
@@ -229,7 +229,7 @@ SLOT_BUGS = (
     Bug(
         "a base is not held while it is built on",
         ("S4",),
-        f"{_CORE}.coordinator.triggering",
+        f"{_CORE}.coordinator.trigger",
         "tuple(file.path for file in newest.manifest.files() if file.shared)\n",
         "()\n",
         first_seed=3_000,  # about one schedule in five hundred comes to the order that it takes

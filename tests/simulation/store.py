@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from simulation.scenario import Chances
 from simulation.world import World
-from weir.core.coordinator.aborting import DELETE_TRIES
+from weir.core.coordinator.deletion import DELETE_TRIES
 from weir.core.ids import Epoch
 from weir.core.journal import Entry, JobClosed, above, is_conclusive, to_probe
 from weir.core.retention import StoredFile

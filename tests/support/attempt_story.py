@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from weir.core.attempt import (
     AttemptAction,
-    AttemptDoomed,
     AttemptEvent,
+    AttemptFailed,
     FailureCause,
     JobStarted,
     ReportStatus,
@@ -90,7 +90,7 @@ class Job:
         return self.tell(SlotLost(SlotId(slot), 0.5))
 
     def doomed(self) -> list[AttemptAction]:
-        return self.tell(AttemptDoomed("no checkpoint for too long", 0.5))
+        return self.tell(AttemptFailed("no checkpoint for too long", 0.5))
 
     def attempt_of(self, subtask: SubtaskId) -> AttemptId:
         return self.state.roster.executions[subtask].attempt

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from weir.core.coordinator import Reign, begin, step
+from weir.core.coordinator import EpochState, begin, step
 from weir.core.coordinator.actions import Action
 from weir.core.coordinator.events import (
     CheckpointRequested,
@@ -23,20 +23,14 @@ from weir.core.coordinator.events import (
     NoSuccessorSeen,
     OperatorSnapshotted,
     RestartReported,
-    RestorePointWanted,
+    RestorePointRequested,
     StatusReported,
     SubtaskAcked,
     SubtaskDeclined,
     Timings,
 )
-from weir.core.coordinator.state import (
-    Beginning,
-    Collecting,
-    FromNothing,
-    Logging,
-    Persisting,
-    Preparing,
-)
+from weir.core.coordinator.pending_checkpoint import Collecting, Logging, Persisting, Preparing
+from weir.core.coordinator.state import OwnCheckpoints, StartPoint
 from weir.core.ids import (
     AttemptId,
     CheckpointId,
@@ -79,7 +73,7 @@ STOP = CheckpointKind.SAVEPOINT_SUSPEND
 DRAIN = CheckpointKind.SAVEPOINT_TERMINATE
 
 USUAL = Policy()
-FROM_NOTHING = FromNothing()
+FROM_NOTHING = OwnCheckpoints()
 UNTIMED = Timings()
 
 A = TypeVar("A")
@@ -167,14 +161,14 @@ def a_manifest(
     )
 
 
-def a_reign(
+def an_epoch(
     *owned: tuple[int, Manifest],
-    beginning: Beginning = FROM_NOTHING,
+    start: StartPoint = FROM_NOTHING,
     next_id: int = 1,
     ids_until: int = 1000,
-) -> Reign:
+) -> EpochState:
     """The driver of epoch 1 has just taken entry 0 of the log, or the entry behind what it owns."""
-    return Reign(
+    return EpochState(
         epoch=Epoch(1),
         driver="driver-a",
         directory=DIRECTORY,
@@ -182,7 +176,7 @@ def a_reign(
         next_id=CheckpointId(next_id),
         ids_until=CheckpointId(ids_until),
         owned=owned,
-        beginning=beginning,
+        start=start,
     )
 
 
@@ -193,9 +187,9 @@ class Story:
         self,
         policy: Policy = USUAL,
         topology: Topology = TOPOLOGY,
-        reign: Reign | None = None,
+        epoch: EpochState | None = None,
     ) -> None:
-        self.state, owed = begin(policy, topology, reign or a_reign())
+        self.state, owed = begin(policy, topology, epoch or an_epoch())
         self.owed = list(owed)
         self.asked = 0
 
@@ -212,14 +206,14 @@ class Story:
         return self.hear(*(SubtaskRunning(AttemptId(attempt), s) for s in subtasks))
 
     def down(self, *subtasks: SubtaskId) -> list[Action]:
-        whole = set(subtasks) >= set(self.state.topology.subtasks)
+        whole = set(subtasks) >= set(self.state.job.topology.subtasks)
         return self.hear(RestartReported(subtasks, whole_job=whole, why="a slot was lost"))
 
     def finished(self, *subtasks: SubtaskId) -> list[Action]:
-        return self.hear(*(SubtaskFinished(self.state.running[s], s) for s in subtasks))
+        return self.hear(*(SubtaskFinished(self.state.subtasks.running[s], s) for s in subtasks))
 
     def at_end(self, *subtasks: SubtaskId) -> list[Action]:
-        return self.hear(*(EndOfDataReached(self.state.running[s], s) for s in subtasks))
+        return self.hear(*(EndOfDataReached(self.state.subtasks.running[s], s) for s in subtasks))
 
     def status(self, status: JobStatus, draw: float = 0.5) -> list[Action]:
         return self.hear(StatusReported(status, draw))
@@ -228,14 +222,14 @@ class Story:
         return self.hear(TimePassed(Millis(now)))
 
     def later(self, millis: int) -> list[Action]:
-        return self.at(self.state.now + millis)
+        return self.at(self.state.clock.now + millis)
 
     def restore(self, *subtasks: SubtaskId, attempt: int = 2) -> list[Action]:
         """Somebody wants to start these again, and nobody has taken the job over."""
-        wanted = subtasks or self.state.topology.subtasks
+        wanted = subtasks or self.state.job.topology.subtasks
         return self.hear(
-            RestorePointWanted(AttemptId(attempt), wanted),
-            NoSuccessorSeen(self.state.journal.index),
+            RestorePointRequested(AttemptId(attempt), wanted),
+            NoSuccessorSeen(self.state.log.index),
         )
 
     # Starting a checkpoint
@@ -249,8 +243,8 @@ class Story:
 
     def prepare(self) -> list[Action]:
         """Operators and storage do what the checkpoint in preparation waits for."""
-        (pending,) = [p for p in self.state.pending if isinstance(p, Preparing)]
-        checkpoint = pending.ticket.checkpoint
+        (pending,) = [p for p in self.state.checkpoints.pending if isinstance(p, Preparing)]
+        checkpoint = pending.properties.checkpoint
         said = [] if pending.location_ready else self.hear(LocationPrepared(checkpoint))
         for operator in sorted(pending.operators):
             said += self.hear(OperatorSnapshotted(checkpoint, operator, f"state of {operator}"))
@@ -259,16 +253,16 @@ class Story:
     def start(self, kind: CheckpointKind = CHECKPOINT, name: str = "") -> list[Action]:
         """Somebody asks, and the barriers go out."""
         said = self.ask(kind, name)
-        if any(isinstance(p, Preparing) for p in self.state.pending):
+        if any(isinstance(p, Preparing) for p in self.state.checkpoints.pending):
             said += self.prepare()
         return said
 
     def trigger(self, kind: CheckpointKind = CHECKPOINT, name: str = "") -> CheckpointId:
         """The same, for a test that only wants to know the checkpoint's id."""
         self.start(kind, name)
-        newest = self.state.pending[-1]
+        newest = self.state.checkpoints.pending[-1]
         assert isinstance(newest, Collecting), "no checkpoint was triggered"
-        return newest.ticket.checkpoint
+        return newest.properties.checkpoint
 
     # Collecting
 
@@ -286,7 +280,7 @@ class Story:
 
     def ack_rest(self, checkpoint: int, *, reached_end: bool = False) -> list[Action]:
         """Everyone acks who has not."""
-        pending = self.state.find(CheckpointId(checkpoint))
+        pending = self.state.checkpoints.find(CheckpointId(checkpoint))
         assert isinstance(pending, Collecting), "nobody is waited for"
         said: list[Action] = []
         for subtask in sorted(pending.awaiting):
@@ -308,16 +302,18 @@ class Story:
         return self.hear(ManifestWritten(CheckpointId(checkpoint)))
 
     def logged(self) -> list[Action]:
-        return self.hear(EntryCreated(self.state.journal.index))
+        return self.hear(EntryCreated(self.state.log.index))
 
     def complete(self, checkpoint: int) -> list[Action]:
         """What is still missing happens; the answer is what follows from the log's entry."""
-        pending = self.state.find(CheckpointId(checkpoint))
+        pending = self.state.checkpoints.find(CheckpointId(checkpoint))
         if isinstance(pending, Collecting):
             self.ack_rest(checkpoint)
-        if isinstance(self.state.find(CheckpointId(checkpoint)), Persisting):
+        if isinstance(self.state.checkpoints.find(CheckpointId(checkpoint)), Persisting):
             self.written(checkpoint)
-        assert isinstance(self.state.find(CheckpointId(checkpoint)), Logging), "it cannot complete"
+        assert isinstance(self.state.checkpoints.find(CheckpointId(checkpoint)), Logging), (
+            "it cannot complete"
+        )
         return self.logged()
 
     def checkpoint(self, kind: CheckpointKind = CHECKPOINT) -> CheckpointId:
@@ -329,16 +325,16 @@ class Story:
 
     def tidy_up(self) -> None:
         """Every deletion is done, every commit confirmed."""
-        self.hear(*(FilesDeleted(cleaning.ticket) for cleaning in self.state.cleaning))
-        for sink in sorted(self.state.ledgers):
-            for commit in self.state.ledgers[sink].unconfirmed:
+        self.hear(*(FilesDeleted(cleaning.operation) for cleaning in self.state.cleanup.deletions))
+        for sink in sorted(self.state.commits.ledgers):
+            for commit in self.state.commits.ledgers[sink].unconfirmed:
                 self.hear(CommitConfirmed(sink, commit.sequence))
 
 
 def a_running_job(
-    policy: Policy = USUAL, topology: Topology = TOPOLOGY, reign: Reign | None = None
+    policy: Policy = USUAL, topology: Topology = TOPOLOGY, epoch: EpochState | None = None
 ) -> Story:
-    story = Story(policy, topology, reign)
+    story = Story(policy, topology, epoch)
     story.up(*topology.subtasks)
     story.status(JobStatus.RUNNING)
     return story

@@ -23,7 +23,6 @@ from weir.core.topology import Edge, EdgeKind, Operator, Topology
 from weir.dataflow.physical import (
     Aggregate,
     AggregateHead,
-    Function,
     JobGraph,
     ProcessorHead,
     RowsAs,
@@ -63,7 +62,7 @@ class Forgetful(StatefulProcessor):
 
 def a_counting_graph(source: FedSource, width: int, *, forgets: bool = True) -> JobGraph:
     """Everything is so wide; the processor may be left out."""
-    counts = AggregateHead(_BY_NUMBER, (Aggregate(Function.COUNT, "", "rows"),), NUMBERS, _COUNTS)
+    counts = AggregateHead(_BY_NUMBER, (Aggregate("count", "", "rows"),), NUMBERS, _COUNTS)
     forgetting = ProcessorHead(_BY_NUMBER, Forgetful(), RowsAs.ROWS, NUMBERS, _COUNTS)
     heads: dict[OperatorId, AggregateHead | ProcessorHead] = {COUNT: counts}
     if forgets:

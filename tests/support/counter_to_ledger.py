@@ -19,7 +19,7 @@ from job_setting import JobSetting
 from real_job import DriverProcess, RealJob
 from recorded_sources import Counter, Ledger, ledger_rows, notes
 from saboteur import sabotage_driver
-from weir.spark import StreamingJob
+from weir import StreamingJob
 
 
 class CounterToLedger(running_sums.Program):

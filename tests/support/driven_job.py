@@ -7,7 +7,7 @@ event. A test says what else happens, by telling the loop or by changing an answ
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from coordinated_job import TOPOLOGY, a_reign, a_snapshot
+from coordinated_job import TOPOLOGY, a_snapshot, an_epoch
 from weir.core import attempt as attempts
 from weir.core.coordinator import actions, events
 from weir.core.coordinator.actions import EndDriver
@@ -30,7 +30,7 @@ def a_beginning(policy: Policy | None = None, strategy: Strategy | None = None) 
         policy or Policy(),
         TOPOLOGY,
         strategy or NoRestart(),
-        a_reign(),
+        an_epoch(),
         {},
         without_in_flight=False,
         health=Health(),
@@ -60,7 +60,7 @@ def usual_answer(action: Action, job: Job) -> Sequence[Event]:
         case Launch(attempt, _, placements):
             return [SubtaskRunning(attempt, subtask) for subtask, _, _ in placements]
         case actions.Trigger(barrier):
-            everyone = job.coordinator.running.items()
+            everyone = job.coordinator.subtasks.running.items()
             return [
                 events.SubtaskAcked(
                     attempt, barrier.checkpoint, s, a_snapshot(barrier.checkpoint, s)
@@ -103,7 +103,7 @@ def drive(
 ) -> EndDriver:
     """A job with two slots takes one checkpoint and is canceled when that is answered."""
     loop, owed = a_loop(hands, *witnesses, beginning=beginning)
-    hands.says.setdefault(actions.Answer, lambda *_: [attempts.CancelRequested()])
+    hands.says.setdefault(actions.CompleteRequest, lambda *_: [attempts.CancelRequested()])
     hands.says.setdefault(attempts.ReportStatus, _ask_once_running)
     for slot in SLOTS:
         loop.tell(attempts.SlotRegistered(slot, "executor"))

@@ -24,13 +24,12 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
+from weir import JobFailed, Stream, StreamingJob, WeirSession
+from weir import functions as F  # noqa: N812 - as users write it
 from weir.connectors.generator_options import expected_rows
 from weir.core.ids import OperatorId, SplitId
 from weir.core.snapshots import Manifest
-from weir.dataflow import functions as F  # noqa: N812 - as users write it
 from weir.dataflow.options import Options
-from weir.dataflow.stream import Stream
-from weir.spark import JobFailed, StreamingJob, WeirSession
 from weir.state.files import read_list
 from weir.state.looking import header_of
 from weir.storage import manifests

@@ -38,7 +38,7 @@ class LittleApi:
         self.before(request)
         self.calls.append(request)
         if self.is_away:
-            raise Unavailable("the API server is away", 1.0)
+            raise Unavailable("the API server is away", retry_after=1.0)
         if (request.verb, request.resource) in self.forbidden:
             return _refusal(403, f"may not {request.verb} {request.resource}")
         if (request.verb, request.resource) in self.refused:

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from fed_jobs import NUMBERS, FedSource, KeptSink, numbers_of, rows
+from weir import BroadcastProcessFunction, ProcessFunction, StateHandle, Stream
 from weir.dataflow.formats import Formats
 from weir.dataflow.graph import GraphDefaults, build
 from weir.dataflow.logical import Read, Wishes, WrittenStream
 from weir.dataflow.physical import JobGraph
-from weir.dataflow.process import BroadcastProcessFunction, Made, ProcessFunction, StateHandle
-from weir.dataflow.stream import Stream
+from weir.dataflow.process import Made
 from weir.dataflow.writer import Session
 
 SESSION = Session(Formats({}, {}), submit=lambda written: written)

@@ -16,9 +16,8 @@ import pyarrow.compute as pc
 
 from job_setting import QUICK_RESTARTS, SHORT_LIVED_JVM
 from waiting import until
-from weir.dataflow.process import BroadcastProcessFunction, Made, StateHandle
-from weir.dataflow.stream import Stream
-from weir.spark import StreamingJob, WeirSession
+from weir import BroadcastProcessFunction, StateHandle, Stream, StreamingJob, WeirSession
+from weir.dataflow.process import Made
 
 NARROW, WIDE = 2, 3
 ROWS, RULES = 60_000, 6_000

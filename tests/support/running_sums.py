@@ -25,8 +25,8 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from faults import DIRECTORY, Orders
 from job_setting import NAME, SHORT_LIVED_JVM, JobSetting
 from saboteur import sabotage_driver
+from weir import StreamingJob, WeirSession
 from weir.errors import WeirError
-from weir.spark import StreamingJob, WeirSession
 
 SUMS = "split int, offset long, key long, total long"
 

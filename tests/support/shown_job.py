@@ -112,7 +112,7 @@ class ShownJob:
     ordered: threading.Event = field(default_factory=threading.Event)
     outcome: RequestState | None = None
     """What becomes of every request; none: it goes on and on."""
-    refusal: str = ""
+    refusal: JobRejected | None = None
     reports: int = 0
     """How often it was asked for one."""
     _keys: dict[str, Order] = field(default_factory=dict)
@@ -219,8 +219,8 @@ class ShownJob:
         return JobReport(attempt=4, phase=JobPhase(self.status), newest=newest, restarts=3)
 
     def order(self, order: Order, key: str) -> str:
-        if self.refusal:
-            raise JobRejected(self.refusal)
+        if self.refusal is not None:
+            raise self.refusal
         request = key or f"request-{len(self._keys)}"
         if request not in self._keys:
             self._keys[request] = order

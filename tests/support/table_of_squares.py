@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from job_setting import SHORT_LIVED_JVM
-from weir.spark import WeirSession
+from weir import WeirSession
 
 ROWS = 20_000
 EXECUTORS = (

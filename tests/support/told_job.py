@@ -16,7 +16,7 @@ from weir.core import recovery, takeover
 from weir.core.attempt import FailureCause
 from weir.core.coordinator import events
 from weir.core.coordinator.actions import CreateEntry, DeleteFiles
-from weir.core.coordinator.state import Collecting, Persisting
+from weir.core.coordinator.pending_checkpoint import Collecting, Persisting
 from weir.core.enumerator import Pool, Splits
 from weir.core.ids import (
     AttemptId,
@@ -100,7 +100,7 @@ class Scene:
             return [f"refused: {resolution.subject}: {resolution.reason}"]
         claim = takeover.claim(entries, resolution, wish, name)
         self.log[claim.index] = claim.entry
-        reign = takeover.reign(claim, resolution, DIRECTORY)
+        reign = takeover.epoch_state(claim, resolution, DIRECTORY)
         state, owed = checkpoints.begin(self._policy(), self._topology(), reign)
         attempt = attempts.initial(self._topology(), FixedDelay(UNLIMITED, RESTART_DELAY))
         job = Job(attempt, state, self._splits(resolution), draw=0.0)
@@ -121,8 +121,8 @@ class Scene:
         lines += self._hear(attempts.JobStarted())
         lines += self.on_log(["free"])
         lines += self.on_running([str(s) for s in self._topology().subtasks])
-        opened = self._job.coordinator.resolving
-        return lines + self._hear(*(events.TransactionsResolved(r.ticket) for r in opened))
+        opened = self._job.coordinator.commits.resolving
+        return lines + self._hear(*(events.TransactionsResolved(r.operation) for r in opened))
 
     def _topology(self) -> Topology:
         hooks = self.options.get("hook", "").split(",")
@@ -260,7 +260,7 @@ class Scene:
         """So many checkpoints are asked for, and each is declined."""
         lines: list[str] = []
         for _ in range(int(words[0])):
-            checkpoint = str(self._job.coordinator.next_id)
+            checkpoint = str(self._job.coordinator.log.next_id)
             lines += self.on_request(["bob", "checkpoint"])
             lines += self.on_decline([checkpoint, "sum-0", "CHECKPOINT_DECLINED"])
         return lines
@@ -278,9 +278,9 @@ class Scene:
     def on_manifest(self, words: Sequence[str]) -> list[str]:
         checkpoint = CheckpointId(int(words[0]))
         if words[1] == "written":
-            pending = self._job.coordinator.find(checkpoint)
+            pending = self._job.coordinator.checkpoints.find(checkpoint)
             assert isinstance(pending, Persisting), "no manifest is being written"
-            self.manifests[f"{pending.ticket.location}/_metadata"] = pending.manifest
+            self.manifests[f"{pending.properties.location}/_metadata"] = pending.manifest
             return self._hear(events.ManifestWritten(checkpoint))
         if words[1] == "unknown":
             return self._hear(events.ManifestInDoubt(checkpoint))
@@ -288,7 +288,7 @@ class Scene:
 
     def on_entry(self, words: Sequence[str]) -> list[str]:
         """What storage says about the entry that this driver is creating."""
-        journal = self._job.coordinator.journal
+        journal = self._job.coordinator.log
         index, (entry, *_) = journal.index, journal.writing
         there = self.log.get(index, entry)
         match words[0]:
@@ -306,7 +306,7 @@ class Scene:
 
     def on_log(self, words: Sequence[str]) -> list[str]:
         """What this driver sees when it looks for a successor."""
-        index = self._job.coordinator.journal.index
+        index = self._job.coordinator.log.index
         match words[0]:
             case "free":
                 assert index not in self.log, f"entry {index} is another driver's"
@@ -361,7 +361,7 @@ class Scene:
                 lines.append(_shown(tell_placements(action)))
             if isinstance(action, DeleteFiles):
                 assert self.driver is not None, "there is no driver"
-                self.driver.deletions[action.ticket] = action.paths
+                self.driver.deletions[action.operation] = action.paths
         return lines
 
     def _subtasks(self, words: Iterable[str]) -> list[SubtaskId]:
@@ -372,13 +372,13 @@ class Scene:
         return self._job.attempt.roster.executions[subtask].attempt
 
     def _awaited(self, checkpoint: CheckpointId) -> list[SubtaskId]:
-        pending = self._job.coordinator.find(checkpoint)
+        pending = self._job.coordinator.checkpoints.find(checkpoint)
         assert isinstance(pending, Collecting), f"nobody is waited for at {checkpoint}"
         return sorted(pending.awaiting)
 
     def _location(self, checkpoint: CheckpointId) -> str:
-        pending = self._job.coordinator.find(checkpoint)
-        return pending.ticket.location if pending else f"{DIRECTORY}/chk-{checkpoint}"
+        pending = self._job.coordinator.checkpoints.find(checkpoint)
+        return pending.properties.location if pending else f"{DIRECTORY}/chk-{checkpoint}"
 
 
 def _options(words: Iterable[str]) -> dict[str, str]:

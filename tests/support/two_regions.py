@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from job_setting import QUICK_RESTARTS, SHORT_LIVED_JVM
 from waiting import until
+from weir import StreamingJob, WeirSession
 from weir.core.ids import OperatorId, SubtaskId
-from weir.spark import StreamingJob, WeirSession
 
 NAME = "regions"
 READERS, WRITERS = 2, 3

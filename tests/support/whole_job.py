@@ -18,7 +18,7 @@ from slots_in_hand import SECRET, USUAL, Hand
 from weir.core import attempt as attempts
 from weir.core import recovery
 from weir.core.coordinator import events
-from weir.core.coordinator.actions import Denied, EndDriver, Granted
+from weir.core.coordinator.actions import EndDriver, RequestFailed, RequestSucceeded
 from weir.core.enumerator import Pool, Splits
 from weir.core.health import Health
 from weir.core.ids import AttemptId, Millis, OperatorId, RequestId, SlotId, SplitId, SubtaskId
@@ -63,7 +63,7 @@ class RefusingFiles(StateFiles):
     ) -> StateFile:
         if self.refuses_after == 0:
             self.refuses_after = None
-            raise Unavailable("the storage is not there", 1.0)
+            raise Unavailable("the storage is not there", retry_after=1.0)
         if self.refuses_after:
             self.refuses_after -= 1
         return super().put(path, content, owner=owner, shared=shared)
@@ -95,7 +95,7 @@ class DriverProcess:
     """As Spark starts a lost task again."""
     hand: Hand = field(default_factory=Hand)
     slots: dict[SlotId, SlotProcess] = field(default_factory=dict)
-    answers: dict[RequestId, Granted | Denied] = field(default_factory=dict)
+    answers: dict[RequestId, RequestSucceeded | RequestFailed] = field(default_factory=dict)
     status: JobStatus = JobStatus.CREATED
     end: EndDriver | None = None
 
@@ -110,6 +110,7 @@ class DriverProcess:
             Storing(self.store, journal, self.hand, self.heard.append),
             Committing({}, self.heard.append, print),
             self.answers.__setitem__,
+            self.heard.append,
         )
         self.heard.append(attempts.JobStarted())
 
@@ -239,7 +240,7 @@ class WholeJob:
         self.driver.heard.append(events.CheckpointRequested(request, kind, location))
         return request
 
-    def answer(self, request: RequestId) -> Granted | Denied:
+    def answer(self, request: RequestId) -> RequestSucceeded | RequestFailed:
         answers = self.driver.answers
         self.until(lambda: request in answers)
         return answers[request]

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from weir import Stream
 from weir.core.ids import SplitId
 from weir.dataflow.formats import Formats
 from weir.dataflow.graph import GraphDefaults, build
@@ -11,7 +12,6 @@ from weir.dataflow.logical import WrittenStream
 from weir.dataflow.options import Options
 from weir.dataflow.physical import JobGraph, Stage
 from weir.dataflow.reader import StreamReader
-from weir.dataflow.stream import Stream
 from weir.dataflow.types import schema_of
 from weir.dataflow.writer import Session
 from weir.ports.operators import Place

@@ -40,8 +40,9 @@ async def find(kubeconfig: str | None) -> Configuration:
             await load_kube_config(config_file=kubeconfig, client_configuration=found)
     except ConfigException as problem:
         raise JobRejected(
-            f"there is no way to the API server: {problem}."
-            " Remedy: run inside a cluster, or give --kubeconfig."
+            "the API server cannot be found",
+            str(problem),
+            "run inside a cluster, or give --kubeconfig",
         ) from problem
     return found
 
@@ -91,8 +92,12 @@ class RestApi:
                 return _judged(request, response, await response.read())
         except (aiohttp.ClientError, OSError) as problem:
             why = f"{type(problem).__name__}: {problem}"  # never its repr, which holds the headers
-            what = f"the API server did not answer {request.verb} {request.resource}: {why}"
-            raise Unavailable(what, RETRY_AFTER_S) from problem
+            raise Unavailable(
+                f"the API server did not answer {request.verb} {request.resource}",
+                why,
+                "check that the operator reaches the API server; it is tried again",
+                retry_after=RETRY_AFTER_S,
+            ) from problem
         finally:
             self._heard(request, code, monotonic() - started)
 
@@ -108,8 +113,10 @@ def _judged(request: Request, response: aiohttp.ClientResponse, text: bytes) -> 
     is_failure = code >= HTTPStatus.INTERNAL_SERVER_ERROR and not answer.is_too_large
     if is_failure or code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.TOO_MANY_REQUESTS):
         raise Unavailable(
-            f"the API server answered {request.verb} {request.resource} with code {code}",
-            _retry_after(response),
+            f"the API server did not {request.verb} {request.resource}",
+            f"it answered with code {code}",
+            "check the API server and the operator's credentials; it is tried again",
+            retry_after=_retry_after(response),
         )
     return answer
 

@@ -32,17 +32,17 @@ _VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DE
 class ApiRefused(JobRejected):
     """The API server will not do it until a person changes something."""
 
-    def __init__(self, reason: str, message: str) -> None:
-        """Give one word for programs and a sentence for people."""
-        super().__init__(message)
+    def __init__(self, reason: str, problem: str, cause: str, remedy: str) -> None:
+        """Give one word for programs and the three parts for people."""
+        super().__init__(problem, cause, remedy)
         self.reason = reason
 
 
 class TooLarge(ApiRefused):
     """The API server stores no object of this size, so trying again is of no use."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__("ObjectTooLarge", message)
+    def __init__(self, problem: str, cause: str, remedy: str) -> None:
+        super().__init__("ObjectTooLarge", problem, cause, remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,21 +122,29 @@ def good(request: Request, answer: Answer) -> Json:
     said = str(answer.body.get("message", ""))[:_LONGEST_SAID]
     if answer.is_too_large:
         raise TooLarge(
-            f"the API server does not {request.verb} {request.resource}, because the object is too"
-            f" large to be stored ({said}); shorten what people wrote of it: its specification,"
-            " annotations, labels and finalizers"
+            f"the API server does not {request.verb} {request.resource}",
+            f"the object is too large to be stored ({said})",
+            "shorten what people wrote of it: its specification, annotations, labels and "
+            "finalizers",
         )
     if answer.is_conflict:
-        raise Unavailable(f"{request.path} was changed by somebody else: {said}", RETRY_AFTER_S)
+        raise Unavailable(
+            f"{request.path} was changed by another client",
+            said,
+            "none is needed; the object is read again",
+            retry_after=RETRY_AFTER_S,
+        )
     if answer.is_forbidden:
         raise ApiRefused(
             "Forbidden",
-            f"the API server forbids to {request.verb} {request.resource}: {said}; allow the"
-            f" operator to {request.verb} {request.resource}, or change the quota or policy that it"
-            " names",
+            f"the API server forbids to {request.verb} {request.resource}",
+            said,
+            f"allow the operator to {request.verb} {request.resource}, or change the quota or "
+            "policy that it names",
         )
     raise ApiRefused(
         "ApiServerRefused",
-        f"the API server does not {request.verb} {request.resource} (code {answer.code}): {said};"
-        " change what it names in the specification",
+        f"the API server does not {request.verb} {request.resource} (code {answer.code})",
+        said,
+        "change what it names in the specification",
     )

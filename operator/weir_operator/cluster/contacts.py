@@ -1,8 +1,8 @@
 """How a driver is spoken to: its token and, with TLS, the authority that its certificate is of.
 
 Both are read from Secrets of the job's namespace, kept in memory for a while and told to nobody but
-the driver itself (X4). They are read anew for every driver, which may have been given others than
-the one before it: keys that were lost are made again, and an edit can bring certificates.
+the driver itself (spec X4). They are read anew for every driver, which may have been given others
+than the one before it: keys that were lost are made again, and an edit can bring certificates.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""Leadership: of several operators only the one that holds the Lease acts (K9).
+"""Leadership: of several operators only the one that holds the Lease acts (spec K9).
 
 Whether a holder is alive is judged by our own clock: its Lease counts as abandoned when it has not
 changed for as long as it is granted, whatever the times written in it say. A leader that could not
@@ -51,9 +51,15 @@ class Lease:
             if await self._tried():
                 renewed = self.clock()
             elif self._holder() not in (self.identity, ""):
-                raise Fenced(f"the Lease {self.key} is held by {self._holder()} now")
+                raise Fenced(
+                    f"the Lease {self.key} is lost",
+                    f"it is held by {self._holder()} now",
+                )
             elif self.clock() - renewed > RENEW_WITHIN_S:
-                raise Fenced(f"the Lease {self.key} was not renewed for {RENEW_WITHIN_S:.0f} s")
+                raise Fenced(
+                    f"the Lease {self.key} is lost",
+                    f"it was not renewed for {RENEW_WITHIN_S:.0f} s",
+                )
 
     async def release(self) -> None:
         """Let the next one begin at once."""

@@ -3,7 +3,7 @@
 Most looks cost no call, because the watches have shown it all. A look that a verdict hangs on asks
 the API server for the pods itself, and now and then one asks for everything. What the driver says
 is not heard here. What may not be read counts as not seen, never as absent. Whether the Secrets of
-a job's owner exist is asked without asking for what is in them (X4).
+a job's owner exist is asked without asking for what is in them (spec X4).
 """
 
 from collections.abc import Iterable

@@ -2,7 +2,7 @@
 
 What is there already is adopted if it belongs to this very resource; a stranger of the same name is
 left alone and a person is told. Deleting names the uid, so that a namesake which was made in the
-meantime is never hit. Random keys are made here and go nowhere but into their Secret (X4).
+meantime is never hit. Random keys are made here and go nowhere but into their Secret (spec X4).
 """
 
 import secrets
@@ -135,8 +135,9 @@ class Hands:
             return await self._brought_up(place, key, there, manifest)
         raise ApiRefused(
             "NameTaken",
-            f"there is an object {key.name} among the {place.plural} of this namespace already, and"
-            f" it does not belong to {owner.key.name}; delete it, or give the job another name",
+            f"the object {key.name} cannot be made among the {place.plural} of this namespace",
+            f"one of that name is there already, and it does not belong to {owner.key.name}",
+            "delete it, or give the job another name",
         )
 
     async def _brought_up(self, place: Place, key: Key, there: Json, manifest: Json) -> Json:

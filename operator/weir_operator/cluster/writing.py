@@ -1,9 +1,9 @@
 """Writes to resources of ours: their status under a lock, and the finalizer that holds them.
 
 The lock is the version that was read. Somebody whose copy is old, or who is no longer the leader,
-fails at the write and so does nothing else: the status stands before every effect (K3). A lost race
-is an outcome, not an error. A resource that has become too large to be written at all is one whose
-owner must act; it says so as ``Unwritable``.
+fails at the write and so does nothing else: the status stands before every effect (spec K3). A lost
+race is an outcome, not an error. A resource that has become too large to be written at all is one
+whose owner must act; it says so as ``Unwritable``.
 """
 
 from dataclasses import dataclass
@@ -89,4 +89,4 @@ async def _write(api: Api, request: Request) -> Written:
     try:
         return Opened(good(request, answer))
     except TooLarge as problem:
-        raise Unwritable(problem.reason, str(problem)) from problem
+        raise Unwritable(problem.reason, *problem.parts) from problem

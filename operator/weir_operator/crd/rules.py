@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from weir.api.bounds import Bounds
 from weir.api.quantity import Quantity
 from weir.api.restart import RestartConfig, RestartType
+from weir.api.state import ROCKSDB
 from weir_operator.crd.structural import Schema
 from weir_operator.resource.job import CheckpointedJobSpec
 from weir_operator.resource.judging import LARGEST_SPEC_BYTES
@@ -92,6 +93,12 @@ def job_rules() -> Iterator[Rule]:
         "spec.job",
         "[has(self.file), has(self.url), has(self.configMap)].exists_one(given, given)",
         "a job has one main file; give exactly one of file, url and configMap",
+    )
+    yield Rule(
+        "spec.state",
+        f"self.backend != '{ROCKSDB.value}'",
+        f"{ROCKSDB.reason}; {ROCKSDB.remedy}",
+        ".backend",
     )
     yield Rule(
         "spec.recovery",
@@ -230,12 +237,6 @@ def _about_checkpointing() -> Iterator[Rule]:
         "!self.unaligned || (self.mode == 'EXACTLY_ONCE' && self.maxConcurrent == 1)",
         "unaligned checkpoints need mode EXACTLY_ONCE and maxConcurrent 1",
         ".unaligned",
-    )
-    yield Rule(
-        at,
-        "self.unaligned || !self.forcedUnaligned",
-        "it forces unaligned checkpoints, which are off; set unaligned to true",
-        ".forcedUnaligned",
     )
     yield Rule(
         at,

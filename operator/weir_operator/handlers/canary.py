@@ -2,7 +2,7 @@
 
 A watch can die without anybody noticing; then the operator looks well and sees nothing. So a small
 ConfigMap of our own is changed now and then, and when a change does not come back in time, the
-operator says that it is unwell, and Kubernetes starts it anew (K9).
+operator says that it is unwell, and Kubernetes starts it anew (spec K9).
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""One look at a job: observe, decide, write the decision down, act (K3).
+"""One look at a job: observe, decide, write the decision down, act (spec K3).
 
 The status is written under a lock before anything is done, so a crash between any two calls repeats
 and never doubles. When somebody else has written meanwhile, the job is read and decided anew. What

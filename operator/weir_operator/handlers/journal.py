@@ -1,7 +1,7 @@
 """Writes the log as one JSON object a line, for machines that collect it.
 
 Messages are constant sentences; what they are about stands in fields of its own. No field ever
-holds a token or a key (X4): those live in values that do not show themselves.
+holds a token or a key (spec X4): those live in values that do not show themselves.
 """
 
 import json

@@ -4,7 +4,7 @@ For each driver that answers, one task asks for the next version of its report a
 What a driver said last holds for as long as its next word is waited for: if it had changed, the
 driver would have answered, and one that is cut off is given up after seconds. Silence is news too.
 A driver runs other people's code, so however often it changes, it is heard and its job rung for
-once a second at most (X3). What a report means is decided elsewhere.
+once a second at most (spec X3). What a report means is decided elsewhere.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What the operator counts about itself, for Prometheus (K9).
+"""What the operator counts about itself, for Prometheus (spec K9).
 
 Nothing is decided by these numbers. No label holds a job's name: a thousand jobs would be a
 thousand series of each metric, and a job's own driver tells its own.

@@ -1,4 +1,4 @@
-"""One look at a snapshot: observe, decide, write the decision down, act (K5).
+"""One look at a snapshot: observe, decide, write the decision down, act (spec K5).
 
 It goes as with a job. Files are deleted by a Job that the API server is asked about, not watched:
 few snapshots are ever being deleted. A specification that cannot be read has failed, and its object

@@ -1,8 +1,8 @@
 """The Job that deletes a snapshot's files, with the storage's keys of the snapshot's own namespace.
 
-The operator holds no tenant's keys, so it cannot delete files itself (K5). The Job needs no running
-job and no driver, only what the snapshot has kept for it. It belongs to its snapshot and goes with
-it; until then it can be looked at.
+The operator holds no tenant's keys, so it cannot delete files itself (spec K5). The Job needs no
+running job and no driver, only what the snapshot has kept for it. It belongs to its snapshot and
+goes with it; until then it can be looked at.
 """
 
 from weir_operator.manifests.hardening import hardened_pod

@@ -1,4 +1,4 @@
-"""What a process of ours may do inside its pod: no more than it needs (K9).
+"""What a process of ours may do inside its pod: no more than it needs (spec K9).
 
 It is not root and cannot become it, has no capabilities, and writes nowhere but below ``/tmp``,
 which is also its home. That is what the level ``restricted`` of Kubernetes' Pod Security asks. A

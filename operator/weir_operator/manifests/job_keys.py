@@ -1,8 +1,9 @@
 """The Secret with a job's two keys, made once and kept for all its attempts.
 
-One opens the driver's API to the operator (X1), the other signs the pickled objects of users (X2);
-with another of the latter a job could not read what its own checkpoints hold. They are drawn
-elsewhere: nothing here is random. This is the only manifest in which a secret stands (X4).
+One opens the driver's API to the operator (spec X1), the other signs the pickled objects of users
+(spec X2); with another of the latter a job could not read what its own checkpoints hold. They are
+drawn elsewhere: nothing here is random. This is the only manifest in which a secret stands (spec
+X4).
 """
 
 from weir_operator.manifests.names import keys_name, labels

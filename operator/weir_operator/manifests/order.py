@@ -26,7 +26,7 @@ class DriverOrder:
 
     @property
     def keeps_local_copies(self) -> bool:
-        """Only where they were asked for, and only where they would survive (K8)."""
+        """Only where they were asked for, and only where they would survive (spec K8)."""
         return self.spec.state.local_recovery and self.local_recovery
 
     @property

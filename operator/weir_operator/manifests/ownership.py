@@ -1,4 +1,4 @@
-"""Whose an object is: set when it is made, so that nothing of ours is ever left behind (K2).
+"""Whose an object is: set when it is made, so that nothing of ours is ever left behind (spec K2).
 
 Kubernetes deletes what belongs to a resource together with it, even when no operator runs. The
 owner is named by its uid, because a resource that was deleted and made again under its old name is

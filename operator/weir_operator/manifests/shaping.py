@@ -2,7 +2,7 @@
 
 Three layers: how our pods look unless somebody says otherwise, then the user's template, then what
 was decided, by a field of the specification or by the operator. Secrets are named here and never
-read: their values reach a container past us (X4).
+read: their values reach a container past us (spec X4).
 """
 
 from collections.abc import Iterable, Mapping

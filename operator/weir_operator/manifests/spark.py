@@ -10,6 +10,7 @@ The file has the format of Java's properties. A line break in a value would begi
 nobody has judged, so everything that has a meaning there is escaped.
 """
 
+from weir.api.environment_variables import WEIR_HOST
 from weir_operator.manifests import sizing
 from weir_operator.manifests.names import Role, executor_prefix, pod_labels
 from weir_operator.manifests.order import DriverOrder
@@ -82,8 +83,8 @@ def _memory(spec: CheckpointedJobSpec) -> dict[str, str]:
 def _driver(owner: Owner, order: DriverOrder) -> dict[str, str]:
     return {
         "spark.app.name": owner.name,
-        "spark.driver.host": "${env:WEIR_HOST}",
-        "spark.driver.bindAddress": "${env:WEIR_HOST}",
+        "spark.driver.host": f"${{env:{WEIR_HOST}}}",
+        "spark.driver.bindAddress": f"${{env:{WEIR_HOST}}}",
         "spark.driver.port": str(SPARK_PORT),
         "spark.driver.blockManager.port": str(BLOCKS_PORT),
         "spark.kubernetes.namespace": owner.namespace,

@@ -1,4 +1,4 @@
-"""Says where a job stands, in one word and in conditions, from what the status holds (K7).
+"""Says where a job stands, in one word and in conditions, from what the status holds (spec K7).
 
 Nothing is decided by these words; they are for people and for ``kubectl wait``.
 """
@@ -207,7 +207,7 @@ def _stable(status: CheckpointedJobStatus, seen: Observed) -> Condition:
 
 
 def _local_recovery(status: CheckpointedJobStatus, seen: Observed) -> Iterator[Condition]:
-    """Whether executors keep local copies of state, if they were asked to (K8)."""
+    """Whether executors keep local copies of state, if they were asked to (spec K8)."""
     found, kind = status.local_recovery, ConditionType.LOCAL_RECOVERY
     if found is None:
         return

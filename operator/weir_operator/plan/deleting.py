@@ -1,8 +1,8 @@
 """Takes a job down whose resource was deleted, with a last savepoint if asked, and always ends.
 
 A job that is down takes no savepoint, and one that does not answer is not waited for longer than
-its deadline (K10). Then people are told that there is none, and why (K7). What lies in storage
-stays. The pods belong to the resource, so Kubernetes deletes whatever is left after it.
+its deadline (spec K10). Then people are told that there is none, and why (spec K7). What lies in
+storage stays. The pods belong to the resource, so Kubernetes deletes whatever is left after it.
 """
 
 from dataclasses import replace

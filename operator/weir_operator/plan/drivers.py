@@ -2,7 +2,7 @@
 
 A driver is made only when the API server itself shows no other, or only such as were told to end
 and do not, and under a number that was written down before. If two lived all the same, because a
-node was cut off, the log in the checkpoint storage lets only one of them go on (C17).
+node was cut off, the log in the checkpoint storage lets only one of them go on (spec C17).
 """
 
 from dataclasses import dataclass

@@ -1,15 +1,17 @@
-"""How long a driver that was told to end is waited for, and what holds its pod (K3, K10).
+"""How long a driver that was told to end is waited for, and what holds its pod (spec K3, K10).
 
 Usually a pod is gone soon after its process has ended. It stays if somebody's finalizer is on it,
 or if its node says nothing and nobody has established that it is lost. A job must not wait for that
 for ever: past a deadline such a pod counts as stuck, and the next driver is made beside it, under
 another name. Should the old process live after all, the log in the checkpoint storage lets only the
-new one complete anything (C17). Nothing is taken off a pod here: a finalizer is somebody's wish.
+new one complete anything (spec C17). Nothing is taken off a pod here: a finalizer is somebody's
+wish.
 """
 
 from dataclasses import replace
 from datetime import datetime
 
+from weir.errors import sentence
 from weir_operator.plan.drafting import later
 from weir_operator.plan.observing import DriverPod, Observed, Terminated
 
@@ -46,9 +48,10 @@ def in_words(pod: DriverPod) -> str:
     """That a pod is stuck, why, and what to do."""
     is_held = pod.leaving is not None and pod.leaving.held_by
     remedy = "remove these finalizers from it" if is_held else "see to its node"
-    return (
-        f"{pod.name} was told to end and is still there, {holding(pod)}; the job goes on without"
-        f" waiting for it. Remedy: {remedy}."
+    return sentence(
+        f"{pod.name} was told to end and is still there",
+        f"{holding(pod)}; the job goes on without waiting for it",
+        remedy,
     )
 
 

@@ -1,4 +1,4 @@
-"""Decides whether executors may keep a second copy of their state on a local disk (K8).
+"""Decides whether executors may keep a second copy of their state on a local disk (spec K8).
 
 A local copy saves the download after a failure, but only if the disk is still there when the next
 pod starts. A volume that dies with its pod would cost a second write per checkpoint and give

@@ -49,7 +49,7 @@ def note_refusal(plan: Plan, seen: Observed) -> Plan:
 
 
 def note_local_recovery(plan: Plan, goal: Goal, seen: Observed) -> Plan:
-    """Whether executors keep copies (K8): as decided for their driver, or what would be decided."""
+    """Whether executors keep copies, as decided for their driver or for the next one (spec K8)."""
     status, decided = plan.status, plan.status.local_recovery
     if status.driver is None or is_at_rest(status):
         asked = goal.spec.state.local_recovery
@@ -71,7 +71,7 @@ def restarting(plan: Plan, seen: Observed) -> str:
 
 
 def restart_in_words(driver: DriverStatus, report: DriverReport) -> str:
-    """The driver's own words: bounded where they were heard, and believed by nobody (X3)."""
+    """The driver's own words: bounded where they were heard, and believed by nobody (spec X3)."""
     return f"{driver.pod_name} restarts the job: {report.why.strip() or 'it did not say why'}"
 
 

@@ -1,4 +1,4 @@
-"""Tells what became of each snapshot of the job, once, and shows the newest savepoint (K5).
+"""Tells what became of each snapshot of the job, once, and shows the newest savepoint (spec K5).
 
 Which ones were told stands in the status, the youngest of them by name; whatever is older than all
 of these was told before. Savepoints of upgrades and deletions are told by those themselves, and one

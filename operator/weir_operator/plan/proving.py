@@ -1,4 +1,4 @@
-"""Says when a version has proved itself: so many checkpoints without a restart between them (K6).
+"""Says when a version has proved itself: so many checkpoints without a restart between (spec K6).
 
 To have been seen running once proves little. A job without periodic checkpoints proves itself by
 running for as long as others have for theirs; so that one restart does not decide, it has twice

@@ -1,4 +1,4 @@
-"""What the next driver starts from, decided without asking whether any pod ever started (K4).
+"""What the next driver starts from, decided without asking whether any pod ever started (spec K4).
 
 A deployment is a beginning: a path, nothing, or the job's last state. Within it a driver that takes
 over goes on from the newest checkpoint by itself. So a beginning of which no checkpoint was heard

@@ -1,4 +1,4 @@
-"""Goes back to the last stable version when a newer one does not become stable (K6).
+"""Goes back to the last stable version when a newer one does not become stable (spec K6).
 
 The stable version goes on from what the newer one left, so nothing is lost and nothing is written
 twice. Only if it cannot read that, it goes back to what it had itself when it stopped; output is

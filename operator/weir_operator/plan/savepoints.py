@@ -1,4 +1,4 @@
-"""Makes a snapshot object for every one that was asked for, once, and ends old ones (K5).
+"""Makes a snapshot object for every one that was asked for, once, and ends old ones (spec K5).
 
 An object's name says what asked for it, so asking twice meets the same object. A wish counts as
 answered when its object was seen, not when it was made: a crash between the two makes it again,

@@ -1,4 +1,4 @@
-"""Decides the life of one CheckpointedJobSnapshot: ask, wait, write down, dispose (K5).
+"""Decides the life of one CheckpointedJobSnapshot: ask, wait, write down, dispose (spec K5).
 
 The object outlives its job. What the disposal of its files needs is kept in its status from the
 moment it is complete, and the files are deleted by a Job in the same namespace, never by the

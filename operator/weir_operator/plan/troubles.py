@@ -1,4 +1,4 @@
-"""Tells of pods in trouble, of each trouble of each pod once (K7).
+"""Tells of pods in trouble, of each trouble of each pod once (spec K7).
 
 An image that cannot be pulled, a Secret that is not there, a node that is full, a certificate that
 nobody trusts, an executor that was killed for its memory: people ask about these long before a
@@ -10,6 +10,7 @@ executors lack the same image, silence says no less.
 
 from collections.abc import Iterator
 
+from weir.errors import sentence
 from weir_operator.plan.actions import EmitEvent
 from weir_operator.plan.drafting import Plan
 from weir_operator.plan.drivers import current
@@ -57,7 +58,7 @@ def hindrance(plan: Plan, seen: Observed) -> PodTrouble | None:
     is_up = isinstance(pod.stage, Up)
     if not is_up or seen.silence is None or not seen.silence.is_mistrust:
         return None
-    return PodTrouble(pod.name, MISTRUSTED, f"{seen.silence.why}. Remedy: {_trust(plan)}.")
+    return PodTrouble(pod.name, MISTRUSTED, sentence(seen.silence.why, "", _trust(plan)))
 
 
 def heals_by_itself(trouble: PodTrouble) -> bool:
@@ -91,8 +92,8 @@ def _missing(pod: DriverPod) -> PodTrouble | None:
     if not pod.missing:
         return None
     named = " and ".join(f"the {one.kind} {one.name}" for one in pod.missing)
-    remedy = "Remedy: create what is missing, or name another."
-    message = f"it waits for {named}, not to be found in its namespace. {remedy}"
+    remedy = "create what is missing, or name another"
+    message = sentence(f"it waits for {named}, not to be found in its namespace", "", remedy)
     return PodTrouble(pod.name, f"{pod.missing[0].kind}Missing", message)
 
 

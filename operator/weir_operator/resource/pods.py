@@ -11,6 +11,26 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, StrictBool, WithJsonSchema
 
+from weir.api.environment_variables import (
+    WEIR_ALLOW_NON_RESTORED_STATE,
+    WEIR_ATTEMPT,
+    WEIR_CLAIM,
+    WEIR_CONFIG,
+    WEIR_DEPLOYMENT,
+    WEIR_FRESH,
+    WEIR_FROM,
+    WEIR_HOST,
+    WEIR_JOB,
+    WEIR_LOCAL_DIR,
+    WEIR_LOWEST_CHECKPOINT,
+    WEIR_MASTER,
+    WEIR_NAMESPACE,
+    WEIR_PARALLELISM,
+    WEIR_PORT,
+    WEIR_SECRET,
+    WEIR_TERMINATION_LOG,
+    WEIR_TOKEN,
+)
 from weir.api.model import Model
 from weir.api.refusal import Problem, shown
 from weir_operator.resource.amounts import Amount, exactly
@@ -22,24 +42,24 @@ EXECUTOR_CONTAINER = "executor"
 
 OWN_VARIABLES = (
     "SPARK_CONF_DIR",
-    "WEIR_ALLOW_NON_RESTORED_STATE",
-    "WEIR_ATTEMPT",
-    "WEIR_CLAIM",
-    "WEIR_CONFIG",
-    "WEIR_DEPLOYMENT",
-    "WEIR_FRESH",
-    "WEIR_FROM",
-    "WEIR_HOST",
-    "WEIR_JOB",
-    "WEIR_LOCAL_DIR",
-    "WEIR_LOWEST_CHECKPOINT",
-    "WEIR_MASTER",
-    "WEIR_NAMESPACE",
-    "WEIR_PARALLELISM",
-    "WEIR_PORT",
-    "WEIR_SECRET",
-    "WEIR_TERMINATION_LOG",
-    "WEIR_TOKEN",
+    WEIR_ALLOW_NON_RESTORED_STATE,
+    WEIR_ATTEMPT,
+    WEIR_CLAIM,
+    WEIR_CONFIG,
+    WEIR_DEPLOYMENT,
+    WEIR_FRESH,
+    WEIR_FROM,
+    WEIR_HOST,
+    WEIR_JOB,
+    WEIR_LOCAL_DIR,
+    WEIR_LOWEST_CHECKPOINT,
+    WEIR_MASTER,
+    WEIR_NAMESPACE,
+    WEIR_PARALLELISM,
+    WEIR_PORT,
+    WEIR_SECRET,
+    WEIR_TERMINATION_LOG,
+    WEIR_TOKEN,
 )
 """Variables by which the operator tells a driver who it is and what to start from."""
 

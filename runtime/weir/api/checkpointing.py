@@ -53,7 +53,17 @@ class CheckpointingConfig(Model):
     refused_by_name: ClassVar = {
         "externallyInduced": _EXTERNALLY_INDUCED,
         "externallyInducedCheckpoints": _EXTERNALLY_INDUCED,
+        "forcedUnaligned": (
+            "no graph falls back to aligned checkpoints, so there is nothing to force",
+            "remove it and set unaligned to true",
+        ),
+        "forceCheckpointsInCycles": (
+            "a job cannot describe a cycle, so there is nothing to force",
+            "remove it",
+        ),
     }
+
+    removed: ClassVar = {"forcedUnaligned": False, "forceCheckpointsInCycles": False}
 
     interval: Duration = 0
     """Time from one periodic checkpoint to the next; below 10 ms there are none."""
@@ -93,17 +103,11 @@ class CheckpointingConfig(Model):
     unaligned: StrictBool = False
     """Let barriers overtake queued data, which becomes part of the checkpoint."""
 
-    forced_unaligned: StrictBool = False
-    """Stay unaligned even for a graph that would fall back to aligned checkpoints."""
-
     aligned_timeout: Duration = 0
     """With unaligned: start aligned and turn unaligned after this time; 0 turns at once."""
 
     after_tasks_finish: StrictBool = True
     """Go on taking checkpoints when some subtasks have finished."""
-
-    force_checkpoints_in_cycles: StrictBool = False
-    """Accept a graph with a cycle, whose records in flight inside the loop can be lost."""
 
     storage: StorageUrl | None = None
     """Directory of the checkpoints, as in s3://bucket/checkpoints; memory:// for experiments."""
@@ -198,12 +202,6 @@ class CheckpointingConfig(Model):
     def _without_unaligned(self) -> Iterator[Problem]:
         if self.unaligned:
             return
-        if self.forced_unaligned:
-            yield self.problem(
-                "forced_unaligned",
-                "it forces unaligned checkpoints, which are off",
-                "set unaligned to true or forcedUnaligned to false",
-            )
         if self.aligned_timeout > 0:
             yield self.problem(
                 "aligned_timeout",

@@ -21,7 +21,7 @@ from weir.api.refusal import Problem
 from weir.api.restart import RestartConfig
 from weir.api.state import StateConfig
 from weir.api.storage_url import is_memory
-from weir.errors import JobRejected
+from weir.errors import reject_all
 
 MOST_KEY_GROUPS = 1 << 15
 
@@ -156,4 +156,4 @@ def load_config(given: Mapping[str, object]) -> JobConfig:
         return JobConfig.model_validate(given)
     except ValidationError as error:
         problems = explain(error, JobConfig)
-    raise JobRejected("\n".join(str(problem) for problem in problems))
+    raise reject_all("the configuration", [problem.refusal for problem in problems])

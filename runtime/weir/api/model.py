@@ -35,6 +35,10 @@ class Model(BaseModel):
     refused_by_name: ClassVar[Mapping[str, tuple[str, str]]] = {}
     """Settings that a user of Flink may look for and that do not exist here: reason and remedy."""
 
+    removed: ClassVar[Mapping[str, object]] = {}
+    """Settings of earlier releases with their defaults. An operator of such a release writes them
+    out, so a default is ignored; any other value asks for something and is refused."""
+
     def contradictions(self) -> Iterator[Problem]:
         """Yield what cannot stand together, once every field is sound by itself."""
         return iter(())
@@ -43,6 +47,18 @@ class Model(BaseModel):
         """Refuse the value that ``field`` has here."""
         value = self.model_dump(mode="json", include={field})[to_camel(field)]
         return Problem(to_camel(field), shown(value), reason, remedy)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_removed(cls, given: object) -> object:
+        if not cls.removed or not isinstance(given, Mapping):
+            return given
+        return {name: value for name, value in given.items() if not cls._is_removed(name, value)}
+
+    @classmethod
+    def _is_removed(cls, name: object, value: object) -> bool:
+        default = cls.removed.get(to_camel(name)) if isinstance(name, str) else None
+        return default is not None and default is value
 
     @model_validator(mode="after")
     def _stands_together(self) -> Self:

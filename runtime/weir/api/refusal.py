@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from weir.errors import JobRejected
+
 LONGEST_SHOWN = 80
 
 _PASSWORD = re.compile(r"(?<=://)[^@]*:[^@]*@")
@@ -30,7 +32,12 @@ class Problem:
     remedy: str
 
     def __str__(self) -> str:
-        return f"{self.field} = {self.value}: {self.reason}; {self.remedy}"
+        return str(self.refusal)
+
+    @property
+    def refusal(self) -> JobRejected:
+        """The same as an error: the field and its value are the problem."""
+        return JobRejected(f"{self.field} = {self.value}", self.reason, self.remedy)
 
     def under(self, path: str) -> "Problem":
         """The same problem as seen from a model that holds this one at ``path``."""

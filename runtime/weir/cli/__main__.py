@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 
 import weir
+from weir.api.environment_variables import WEIR_TOKEN, WEIR_URL
 from weir.cli import inspecting, tables
 from weir.cli.client import Client
 from weir.cli.collecting import look_through
@@ -16,6 +17,7 @@ from weir.cli.finding import reach
 from weir.cli.orders import Errand, carry_out
 from weir.cli.running import Wishes, run_script
 from weir.cli.talking import plainly, say, talk
+from weir.errors import JobRejected
 from weir.rest import endpoints
 from weir.storage import disposing
 from weir.storage.by_scheme import StoreByScheme
@@ -70,10 +72,10 @@ def _options(
 
 Job = Annotated[str, typer.Argument(help="Which job; the only one if not given.")]
 Url = Annotated[
-    str, typer.Option(envvar="WEIR_URL", help="The API of a job elsewhere, as http://host:8081.")
+    str, typer.Option(envvar=WEIR_URL, help="The API of a job elsewhere, as http://host:8081.")
 ]
 Token = Annotated[
-    str, typer.Option(envvar="WEIR_TOKEN", help="What opens it; better in the environment.")
+    str, typer.Option(envvar=WEIR_TOKEN, help="What opens it; better in the environment.")
 ]
 To = Annotated[
     str, typer.Option(metavar="DIR", help="Make the savepoint below this directory or URL.")
@@ -324,8 +326,8 @@ def dispose(
         say(f"{path} is deleted." if was_there else f"{path} is not there; nothing is deleted.")
 
 
-def _fail_for(problems: tuple[str, ...]) -> None:
-    """Say what is damaged; a script sees it by the exit code."""
+def _fail_for(problems: tuple[JobRejected, ...]) -> None:
+    """Show what is damaged; a script sees it by the exit code."""
     for problem in problems:
         say(f"Damaged: {problem}", style="red")
     if problems:

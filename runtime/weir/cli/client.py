@@ -34,8 +34,9 @@ class Client:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise JobRejected(
-                f"{url} is not the address of a job's API."
-                " Remedy: write it as http://host:port, as the driver's log shows it."
+                f"{url} is not the address of a job's API",
+                "it has no http or https scheme, or no host",
+                "write it as http://host:port, as the driver's log shows it",
             )
         self.url = url
         self._token = token
@@ -65,9 +66,10 @@ class Client:
             status, text = self._exchange(verb, path, body)
         except (OSError, http.client.HTTPException) as problem:
             raise Unavailable(
-                f"no job answers at {self.url}: {problem or type(problem).__name__}."
-                " Remedy: see with `weir jobs` what runs here, or check the address.",
-                RETRY_SECONDS,
+                f"no job answers at {self.url}",
+                f"{problem or type(problem).__name__}",
+                "list the jobs on this machine with `weir jobs`, or check the address",
+                retry_after=RETRY_SECONDS,
             ) from problem
         try:
             if status >= FIRST_REFUSAL:
@@ -75,8 +77,9 @@ class Client:
             return answer.model_validate_json(text)
         except ValidationError as problem:
             raise JobRejected(
-                f"what answers at {self.url} is not a job's API (status {status})."
-                " Remedy: check the address, and that both sides are of one version."
+                f"the server at {self.url} is not a job's API",
+                f"its answer (status {status}) is not in the form of this version",
+                "check the address, and that the job and this command have the same version",
             ) from problem
 
     def _connection(self) -> http.client.HTTPConnection:
@@ -110,12 +113,13 @@ def _tls(authority: str) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=authority)
     except OSError as problem:
         raise JobRejected(
-            f"the certificate {authority} that vouches for the job cannot be read: {problem}."
-            " Remedy: run this where the job's driver runs, as the same user."
+            f"the certificate {authority} that vouches for the job cannot be read",
+            str(problem),
+            "run this command where the job's driver runs, as the same user",
         ) from problem
     context.check_hostname = False
     return context
 
 
 def _refused(problem: Problem) -> JobRejected:
-    return JobRejected(f"{problem.cause.rstrip('.')}. Remedy: {problem.remedy.rstrip('.')}.")
+    return JobRejected(problem.title, problem.cause, problem.remedy)

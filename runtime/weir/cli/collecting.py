@@ -66,4 +66,8 @@ def _age(text: str) -> int:
     try:
         return parse_duration(text)
     except Unfit as problem:
-        raise JobRejected(f"--older-than {text}: {problem}") from problem
+        raise JobRejected(
+            f"--older-than {text} is not a duration",
+            problem.reason,
+            problem.remedy,
+        ) from problem

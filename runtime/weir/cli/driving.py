@@ -82,8 +82,9 @@ def _run_to_its_end(script: Path, arguments: list[str]) -> None:
         jobs = STARTED.all()
         if not jobs:
             raise JobRejected(
-                f"the script {script.name} has ended and started no job."
-                " Remedy: call start() on what it writes."
+                f"the script {script.name} has ended and started no job",
+                "no query was started before its last line",
+                "call start() on what it writes",
             )
         for job in jobs:
             job.wait()

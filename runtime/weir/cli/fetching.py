@@ -35,8 +35,9 @@ def _here(script: Path) -> Path:
     if script.is_file():
         return script
     raise JobRejected(
-        f"there is no script {script} on this machine."
-        " Remedy: use the path of a file in the image or in a mounted volume, or a URL."
+        f"there is no script {script} on this machine",
+        "no file has this path",
+        "use the path of a file in the image or in a mounted volume, or a URL",
     )
 
 
@@ -46,16 +47,20 @@ def _fetched(url: str) -> bytes:
             content: bytes = file.read()
     except (ImportError, ValueError) as problem:
         raise JobRejected(
-            f"the script {url} cannot be fetched: {problem}. Remedy: check the URL, or put the"
-            " script where it can be fetched from, as in s3://bucket/job.py."
+            f"the script {url} cannot be fetched",
+            str(problem),
+            "check the URL, or put the script where it can be fetched from, as in "
+            "s3://bucket/job.py",
         ) from problem
     except OSError as problem:
         if _is_missing(problem):
             raise NotFound(url) from problem
         why = problem.__cause__ or problem
         raise Unavailable(
-            f"the script {url} could not be fetched: {why}. Remedy: check the URL, or wait.",
-            RETRY_AFTER_S,
+            f"the script {url} could not be fetched",
+            str(why),
+            "check the URL, or wait",
+            retry_after=RETRY_AFTER_S,
         ) from problem
     return content
 

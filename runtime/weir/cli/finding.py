@@ -14,6 +14,11 @@ def reach(job: str, url: str, token: str) -> Client:
     return Client(endpoint.url, token or endpoint.token, endpoint.authority)
 
 
+def running_jobs() -> list[Endpoint]:
+    """The jobs that this user runs on this machine, by name, each with its address and token."""
+    return endpoints.running()
+
+
 def _named(job: str) -> Endpoint:
     found = endpoints.find(job)
     if found is not None:
@@ -21,8 +26,9 @@ def _named(job: str) -> Endpoint:
     others = [endpoint.job for endpoint in endpoints.running()]
     running = f"these do: {', '.join(others)}" if others else "nor does any other"
     raise JobRejected(
-        f"no job {job} of yours runs on this machine, {running}."
-        " Remedy: start it with `weir run`, or name one elsewhere with --url and --token."
+        f"no job {job} of yours runs on this machine",
+        running,
+        "start it with `weir run`, or name one elsewhere with --url and --token",
     )
 
 
@@ -32,12 +38,13 @@ def _only() -> Endpoint:
         return found[0]
     if not found:
         raise JobRejected(
-            "no job of yours runs on this machine."
-            " Remedy: start one with `weir run job.py`, or name one elsewhere with --url and"
-            " --token."
+            "no job of yours runs on this machine",
+            "no driver has registered its API for this user",
+            "start one with `weir run job.py`, or name one elsewhere with --url and --token",
         )
     names = ", ".join(endpoint.job for endpoint in found)
     raise JobRejected(
-        f"{len(found)} jobs run on this machine: {names}."
-        f" Remedy: say which one is meant, as in `{found[0].job}` after the command."
+        "the command does not say which job it is for",
+        f"{len(found)} jobs run on this machine: {names}",
+        f"name one of them, as in `{found[0].job}` after the command",
     )

@@ -148,7 +148,7 @@ def as_json(description: Description, operators: list[OperatorDescription]) -> d
         "kind": manifest.kind,
         "takenAt": manifest.taken_at,
         "bytes": manifest.bytes,
-        "problems": list(description.problems),
+        "problems": [str(problem) for problem in description.problems],
         "operators": [_operator_json(operator) for operator in operators],
     }
 

@@ -43,8 +43,9 @@ def carry_out(client: Client, errand: Errand, console: Console) -> RequestState 
             return None
     if state.status is RequestStatus.FAILED:
         raise JobRejected(
-            f"{doing} came to nothing, {state.reason}: {(state.message or '').rstrip('.')}."
-            " Remedy: see with `weir checkpoints` how the last ones ended, then try again."
+            f"{doing} has failed with {state.reason}",
+            state.message or "the job gives no details",
+            "see with `weir checkpoints` how the last ones ended, then try again",
         )
     return state
 

@@ -17,17 +17,18 @@ from types import FrameType
 
 from rich.console import Console
 
+from weir.api.environment_variables import (
+    WEIR_ALLOW_NON_RESTORED_STATE,
+    WEIR_CLAIM,
+    WEIR_FROM,
+    WEIR_PARALLELISM,
+    WEIR_RERUN,
+    WEIR_TAKE_OVER,
+)
 from weir.cli.client import Client
 from weir.cli.watching import Watching, own_jobs
 from weir.errors import WeirError
 from weir.rest.endpoints import Endpoint
-
-PARALLELISM = "WEIR_PARALLELISM"
-FROM = "WEIR_FROM"
-CLAIM = "WEIR_CLAIM"
-ALLOW_NON_RESTORED_STATE = "WEIR_ALLOW_NON_RESTORED_STATE"
-TAKE_OVER = "WEIR_TAKE_OVER"
-RERUN = "WEIR_RERUN"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +45,12 @@ class Wishes:
     @property
     def variables(self) -> dict[str, str]:
         said = {
-            PARALLELISM: str(self.slots or ""),
-            FROM: self.start_from,
-            CLAIM: "true" if self.claims else "",
-            ALLOW_NON_RESTORED_STATE: "true" if self.allows_non_restored_state else "",
-            TAKE_OVER: "true" if self.takes_over else "",
-            RERUN: "true" if self.reruns else "",
+            WEIR_PARALLELISM: str(self.slots or ""),
+            WEIR_FROM: self.start_from,
+            WEIR_CLAIM: "true" if self.claims else "",
+            WEIR_ALLOW_NON_RESTORED_STATE: "true" if self.allows_non_restored_state else "",
+            WEIR_TAKE_OVER: "true" if self.takes_over else "",
+            WEIR_RERUN: "true" if self.reruns else "",
         }
         return {name: value for name, value in said.items() if value}
 

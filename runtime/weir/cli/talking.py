@@ -7,11 +7,9 @@ from typing import ParamSpec
 import typer
 from rich.console import Console
 
-from weir.errors import WeirError
+from weir.errors import WeirError, terminal_lines
 
 P = ParamSpec("P")
-
-REMEDY = " Remedy: "
 
 
 def talk() -> Console:
@@ -20,17 +18,17 @@ def talk() -> Console:
 
 
 def plainly(command: Callable[P, None]) -> Callable[P, None]:
-    """A command that says what was refused, and what to do about it, in two lines."""
+    """A command that shows the problem, the cause and the remedy of an error, a line each."""
 
     @functools.wraps(command)
     def plain(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             command(*args, **kwargs)
         except WeirError as problem:
-            cause, _, remedy = str(problem).partition(REMEDY)
-            say(f"Error: {cause}", style="red")
-            if remedy:
-                say(f"Remedy: {remedy}")
+            first, *rest = terminal_lines(problem)
+            say(first, style="red")
+            for line in rest:
+                say(line)
             raise typer.Exit(1) from problem
 
     return plain

@@ -75,12 +75,14 @@ class CommitRecords:
     def _conflict(self, record: CommitRecord, names: tuple[str, ...]) -> Fenced | JobRejected:
         if not record.names or _epoch(record.names) > _epoch(names):
             return Fenced(
-                f"commit {record.sequence} of {self.directory} was made by a newer driver of this "
-                f"job; this one stops"
+                f"commit {record.sequence} of {self.directory} was made by a newer driver of "
+                "this job",
+                "this driver is no longer the owner",
             )
         return JobRejected(
-            f"{self.directory} holds commit {record.sequence} of another job or of another sink. "
-            "Give every sink a directory of its own, empty at the job's first start"
+            f"{self.directory} holds commit {record.sequence} of another job or of another sink",
+            "each sink numbers its commits in its own directory",
+            "give every sink a directory that no other sink uses, empty at the job's first start",
         )
 
 

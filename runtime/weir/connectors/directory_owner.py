@@ -44,9 +44,11 @@ class DirectoryOwner:
         if present == content or (not present and self.store.create_exclusive(self._url, content)):
             return
         raise JobRejected(
-            f"{self.directory} belongs to {_shown(self._read())}, and this is {owner}. Give every "
-            f"sink a directory of its own. If that job is over and its output is not wanted, empty "
-            "the directory; to go on with its output, restore its savepoint"
+            f"{self.directory} belongs to {_shown(self._read())}",
+            f"this is {owner}, and a directory has one sink",
+            "give every sink a directory that no other sink uses. If that job is over and its "
+            "output is not wanted, empty the directory; to continue its output, restore its "
+            "savepoint",
         )
 
     def _read(self) -> bytes:

@@ -187,6 +187,7 @@ def _column(batch: Batch, field: pa.Field, where: str) -> pa.Array:
         return column.cast(field.type)
     except pa.ArrowException as reason:
         raise JobRejected(
-            f"{where}: column {field.name} is {column.type} and cannot be read as {field.type} "
-            f"({reason}). Declare the schema that all files share, or take this file away"
+            f"{where}: column {field.name} is {column.type} and cannot be read as {field.type}",
+            str(reason),
+            "declare the schema that all files share, or remove this file",
         ) from reason

@@ -44,13 +44,16 @@ def blaming(url: str) -> Iterator[None]:
         yield
     except (FileNotFoundError, NotFound) as reason:
         raise JobRejected(
-            f"{url} was found by the source and is gone now. Put it back; files may be deleted "
-            "once a checkpoint has been completed behind them"
+            f"{url} was found by the source and is gone now",
+            "no file has this path any more, and no completed checkpoint is behind it",
+            "put it back; files may be deleted once a checkpoint has been completed behind them",
         ) from reason
     except (OSError, pa.ArrowException) as reason:
         raise JobRejected(
-            f"{url} cannot be read: {reason}. Is it damaged, of another format, or was it not "
-            "whole when it appeared? Replace it, or take it away and start without it"
+            f"{url} cannot be read",
+            str(reason),
+            "replace it if it is damaged, of another format or was incomplete when it appeared, "
+            "or remove it and start without it",
         ) from reason
 
 
@@ -108,9 +111,9 @@ class Cursor:
             self._take_in(block)
         if begin.digest and begin.digest != self._digest.hexdigest():
             raise SplitChanged(
-                f"{self._url} has changed since a checkpoint was taken in the middle of it, so the "
-                "rest of it would not fit what was read. Put the old content back, or restore a "
-                "checkpoint from before this file was read"
+                f"{self._url} has changed since a checkpoint was taken in the middle of it",
+                "the rest of it would not fit what was read",
+                "put the old content back, or restore a checkpoint from before this file was read",
             )
 
     def _take_in(self, block: int) -> None:

@@ -68,8 +68,10 @@ class FileCommitter:
         if newest and not owner.commits:
             raise JobRejected(
                 f"{self.staging.directory} holds {newest} commits of another job or of another "
-                f"sink, and {owner} has made none. Give every sink a directory of its own, empty "
-                "at the job's first start"
+                "sink",
+                f"{owner} has made none",
+                "give every sink a directory that no other sink uses, empty at the job's first "
+                "start",
             )
         self._directory.claim(owner)
         self._owner = owner
@@ -118,9 +120,10 @@ def publish(staging: Staging, name: str) -> str:
 
 def _missed(staged: str) -> JobRejected:
     return JobRejected(
-        f"{staged} is to be committed and is not there. Either the job wrote to another "
-        "directory when it was saved: give the sink that path; or it goes back to a savepoint "
-        "whose output was given up since: restore a newer checkpoint; or somebody deleted it"
+        f"{staged} is to be committed and is not there",
+        "the job wrote to another directory when it was saved, or the savepoint's output was "
+        "given up since, or the file was deleted",
+        "give the sink the path that it had, or restore a newer checkpoint",
     )
 
 
@@ -132,7 +135,12 @@ def _rename(source: str, target: str) -> None:
     except FileNotFoundError:
         raise NotFound(source) from None
     except OSError as problem:
-        raise Unavailable(f"{target} may not be durable: {problem.strerror}", 1.0) from problem
+        raise Unavailable(
+            f"{target} may not be durable",
+            f"{problem.strerror}",
+            "check the file system of the output; the commit is repeated",
+            retry_after=1.0,
+        ) from problem
 
 
 def _copy(store: ObjectStore, source: str, target: str) -> None:

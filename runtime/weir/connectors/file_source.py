@@ -150,8 +150,9 @@ def first_schema(
     names = found.names(is_recursive=is_recursive)
     if not names:
         raise JobRejected(
-            f"{url} holds no file to take the schema from. Declare it with .schema(...), or put a "
-            "file there before the job starts"
+            f"the schema of {url} is not known",
+            "it holds no file to take the schema from",
+            "declare it with .schema(...), or put a file there before the job starts",
         )
     first = f"{found.directory}/{names[0]}"
     with blaming(first):

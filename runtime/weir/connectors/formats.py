@@ -53,8 +53,9 @@ def _file_source(encoding: Encoding, options: Options) -> FileSource:
         schema = first_schema(url, encoding, {}, is_recursive=is_recursive)
     if column := unreadable(encoding, schema):
         raise JobRejected(
-            f"the {encoding} source cannot read column {column}: binary and maps in JSON are not "
-            "decoded yet. Declare it as string or struct, or read Parquet"
+            f"the {encoding} source cannot read column {column}",
+            "binary and maps in JSON are not decoded yet",
+            "declare it as string or struct, or read Parquet",
         )
     is_bounded = options.flag("bounded", default=False)
     return FileSource(url, encoding, schema, bounded=is_bounded, is_recursive=is_recursive)
@@ -64,8 +65,9 @@ def _file_sink(encoding: Encoding, options: Options, rows: pa.Schema) -> FileSin
     url, problem = _as_url(options.required("path")), encoding.refusal(rows)
     if problem:
         raise JobRejected(
-            f"the {encoding} sink cannot write these rows: {problem}. Cast the column to another "
-            "type, leave it out, or choose another format"
+            f"the {encoding} sink cannot write these rows",
+            str(problem),
+            "cast the column to another type, leave it out, or choose another format",
         )
     return FileSink(url, encoding)
 

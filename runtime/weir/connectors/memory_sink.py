@@ -70,6 +70,7 @@ class MemoryCommitter:
         needed = table.nbytes + sum(held.nbytes for held in self.tables.values())
         if needed > self.limit_bytes:
             raise JobRejected(
-                f"the memory sink would hold {needed} bytes and may hold {self.limit_bytes}. It is "
-                'meant for small results: write to files, or raise option("limitBytes", ...)'
+                f"the memory sink would hold {needed} bytes",
+                f"it may hold {self.limit_bytes}, because it is meant for small results",
+                'write to files, or raise option("limitBytes", ...)',
             )

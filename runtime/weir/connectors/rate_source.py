@@ -51,8 +51,9 @@ def _parsed(split: str) -> RateSplit:
     parts = split.split("-")
     if len(parts) != len(RateSplit._fields):
         raise JobRejected(
-            f"split {split} was saved when the rate source made other columns; read it with "
-            'format("generator"), or start without this state'
+            f"split {split} cannot be read by the rate source",
+            "it was saved when the source made other columns",
+            'read it with format("generator"), or start without this state',
         )
     return RateSplit(*map(int, parts))
 

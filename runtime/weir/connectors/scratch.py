@@ -78,7 +78,8 @@ class Arrivals:
         if parsed is None or parsed.token != self.token:
             return False
         raise JobRejected(
-            f"the driver does not find {url}, which a slot has written. Slots on "
-            "other machines need a path that everyone reaches, such as s3://bucket/directory: set "
-            'it with option("path", ...)'
+            f"the driver does not find {url}, which a slot has written",
+            "driver and slot do not share this directory",
+            'set option("path", ...) to a path that all machines reach, such as '
+            "s3://bucket/directory",
         )

@@ -81,7 +81,7 @@ class SubtaskFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class AttemptDoomed:
+class AttemptFailed:
     """A coordinator in the driver gives up on what runs now: everything restarts."""
 
     why: str
@@ -108,7 +108,7 @@ class CancelRequested:
 
 SlotEvent = SlotRegistered | SlotLost
 SubtaskEvent = SubtaskRunning | SubtaskFinished | SubtaskFailed
-JobEvent = JobStarted | AttemptDoomed | ProgressMade | StopConfirmed | CancelRequested
+JobEvent = JobStarted | AttemptFailed | ProgressMade | StopConfirmed | CancelRequested
 AttemptEvent = TimePassed | SlotEvent | SubtaskEvent | RestorePointReady | JobEvent
 
 
@@ -235,7 +235,7 @@ def _decide(state: Attempt, event: AttemptEvent) -> Step:
             return _on_time_passed(state, event)
         case RestorePointReady():
             return _on_restore_point_ready(state, event)
-        case JobStarted() | AttemptDoomed() | ProgressMade() | StopConfirmed() | CancelRequested():
+        case JobStarted() | AttemptFailed() | ProgressMade() | StopConfirmed() | CancelRequested():
             return _on_job(state, event)
         case _:
             assert_never(event)
@@ -262,7 +262,7 @@ def _on_job(state: Attempt, event: JobEvent) -> Step:
         case JobStarted():
             is_first = isinstance(state.phase, Created)
             return _begin(state, state.roster.topology.subtasks) if is_first else (state, ())
-        case AttemptDoomed(why=why, draw=draw, kind=kind):
+        case AttemptFailed(why=why, draw=draw, kind=kind):
             return _fail(state, Failure(state.roster.topology.subtasks, why, draw, kind=kind))
         case ProgressMade(operator=operator):
             return replace(state, history=state.history.after_progress(operator)), ()
@@ -484,7 +484,7 @@ def _on_stop_confirmed(state: Attempt) -> Step:
 
 def _at_end(state: Attempt, ended: Ended, event: AttemptEvent) -> Step:
     """What a sink does not commit is tried again, as often as a failing job would be restarted."""
-    if not isinstance(event, AttemptDoomed) or event.kind is None:
+    if not isinstance(event, AttemptFailed) or event.kind is None:
         return state, ()
     history, verdict = restart(state.strategy, state.history, state.now, event.draw, event.kind)
     state = replace(state, history=history)

@@ -7,7 +7,7 @@ among it, which is why a checkpoint's life cannot be told from the decisions alo
 from typing import assert_never
 
 from weir.core.attempt import (
-    AttemptDoomed,
+    AttemptFailed,
     CancelRequested,
     JobStarted,
     RestorePointReady,
@@ -33,12 +33,11 @@ from weir.core.coordinator.events import (
     ManifestNotWritten,
     ManifestWritten,
     NoSuccessorSeen,
-    NotificationFailed,
+    OperatorEventSent,
     OperatorNotSnapshotted,
     OperatorSnapshotted,
-    OperatorSpoke,
     RestartReported,
-    RestorePointWanted,
+    RestorePointRequested,
     StatusReported,
     SubtaskAcked,
     SubtaskDeclined,
@@ -66,11 +65,11 @@ FromSlot = (
     | EndOfDataReached
     | SplitWanted
 )
-FromCheckpoint = SubtaskAcked | SubtaskDeclined | SubtaskProgressed | NotificationFailed
+FromCheckpoint = SubtaskAcked | SubtaskDeclined | SubtaskProgressed
 FromOperator = (
     CoordinatorHealth
     | SplitsFound
-    | OperatorSpoke
+    | OperatorEventSent
     | OperatorSnapshotted
     | OperatorNotSnapshotted
     | LocationPrepared
@@ -87,9 +86,9 @@ FromPeople = JobStarted | CancelRequested | CheckpointRequested | TimePassed
 FromWithin = (
     StatusReported
     | RestartReported
-    | RestorePointWanted
+    | RestorePointRequested
     | RestorePointReady
-    | AttemptDoomed
+    | AttemptFailed
     | ProgressMade
     | StopConfirmed
 )
@@ -97,7 +96,7 @@ FromWithin = (
 
 def heard(event: Event, job: str) -> Line:
     match event:
-        case SubtaskAcked() | SubtaskDeclined() | SubtaskProgressed() | NotificationFailed():
+        case SubtaskAcked() | SubtaskDeclined() | SubtaskProgressed():
             return _of_a_checkpoint(event, job)
         case _ if isinstance(event, FromSlot):
             return _from_a_slot(event, job)
@@ -131,9 +130,6 @@ def _of_a_checkpoint(event: FromCheckpoint, job: str) -> Line:
             return Line(Level.INFO, text)
         case SubtaskProgressed(_, checkpoint, subtask, phase):
             return Line(Level.DEBUG, f"Task {subtask} is {phase} at checkpoint {checkpoint}.")
-        case NotificationFailed(_, checkpoint, subtask, cause):
-            text = f"Task {subtask} failed when told of checkpoint {checkpoint}: {cause}."
-            return Line(Level.WARNING, text)
         case _:
             assert_never(event)
 
@@ -167,7 +163,7 @@ def _from_an_operator(event: FromOperator) -> Line:
         case SplitsFound(operator, splits, _, is_final):
             end = ", and there will be no more" if is_final else ""
             return Line(Level.DEBUG, f"{operator} has found {len(splits)} splits{end}.")
-        case OperatorSpoke(operator, subtask):
+        case OperatorEventSent(operator, subtask):
             return Line(Level.DEBUG, f"{operator} has a message for task {subtask}.")
         case OperatorSnapshotted(checkpoint, operator):
             return Line(Level.DEBUG, f"{operator} gave its state for checkpoint {checkpoint}.")
@@ -199,10 +195,10 @@ def _from_storage(event: FromStorage) -> Line:
         case ManifestInDoubt(checkpoint):
             text = f"Nobody knows whether the manifest of checkpoint {checkpoint} was written."
             return Line(Level.WARNING, text)
-        case FilesDeleted(ticket):
-            return Line(Level.DEBUG, f"Deletion {ticket} is done.")
-        case FilesNotDeleted(ticket):
-            return Line(Level.WARNING, f"Deletion {ticket} failed.")
+        case FilesDeleted(operation):
+            return Line(Level.DEBUG, f"Deletion {operation} is done.")
+        case FilesNotDeleted(operation):
+            return Line(Level.WARNING, f"Deletion {operation} failed.")
         case _:
             assert_never(event)
 
@@ -233,10 +229,10 @@ def _from_sinks(event: FromSinks) -> Line:
         case CommitInDoubt(sink, sequence):
             text = f"Nobody knows whether {sink} has committed number {sequence}."
             return Line(Level.WARNING, text)
-        case TransactionsResolved(ticket):
-            return Line(Level.DEBUG, f"Resolution {ticket} is done.")
-        case TransactionsUnresolved(ticket):
-            return Line(Level.WARNING, f"Resolution {ticket} failed.")
+        case TransactionsResolved(operation):
+            return Line(Level.DEBUG, f"Resolution {operation} is done.")
+        case TransactionsUnresolved(operation):
+            return Line(Level.WARNING, f"Resolution {operation} failed.")
         case _:
             assert_never(event)
 
@@ -262,11 +258,11 @@ def _from_within(event: FromWithin, job: str) -> Line:
             return Line(Level.DEBUG, f"Job {job} is {status}.")
         case RestartReported(subtasks, _, why):
             return Line(Level.DEBUG, f"Going down, because {why}: {named(subtasks)}.")
-        case RestorePointWanted(attempt, subtasks):
+        case RestorePointRequested(attempt, subtasks):
             return Line(Level.DEBUG, f"Attempt {attempt} of {named(subtasks)} is about to start.")
         case RestorePointReady(attempt):
             return Line(Level.DEBUG, f"It is known what attempt {attempt} starts from.")
-        case AttemptDoomed(why):
+        case AttemptFailed(why):
             return Line(Level.DEBUG, f"What runs now is given up: {why}.")
         case ProgressMade():
             return Line(Level.DEBUG, "Earlier failures are not counted any more.")

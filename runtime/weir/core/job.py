@@ -78,14 +78,17 @@ CoordinatorHealth = OperatorCoordinatorFailed | OperatorCoordinatorRecovered
 FromDriver = SplitsFound | CoordinatorHealth
 Event = attempts.AttemptEvent | events.Event | SplitWanted | FromDriver
 
-Action = (
+DriverAction = (
     Launch
     | attempts.ReportStatus
     | attempts.ResetSubtasks
     | attempts.RecycleSlot
     | attempts.ReportRestart
-    | actions.Action
+    | actions.DriverAction
 )
+"""What the driver carries out while it runs."""
+
+Action = DriverAction | actions.EndDriver
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +119,8 @@ def step(job: Job, event: Event) -> Step:
             job, heard, out = _pass_on(job, word)
             todo.extend(heard)
             leaving.extend(out)
-        if not todo and job.health.is_overdue(job.coordinator.now):
-            todo.append(attempts.AttemptDoomed(_stuck(job.health), job.draw))
+        if not todo and job.health.is_overdue(job.coordinator.clock.now):
+            todo.append(attempts.AttemptFailed(_stuck(job.health), job.draw))
             job = replace(job, health=job.health.pause())
     return job, tuple(leaving)
 
@@ -159,7 +162,7 @@ def _hear(job: Job, event: Heard) -> tuple[Job, tuple[Said, ...]]:
             | attempts.SlotRegistered()
             | attempts.SlotLost()
             | attempts.SubtaskFailed()
-            | attempts.AttemptDoomed()
+            | attempts.AttemptFailed()
             | ProgressMade()
             | attempts.RestorePointReady()
             | attempts.StopConfirmed()
@@ -176,7 +179,7 @@ def _judge_coordinator(job: Job, event: CoordinatorHealth) -> tuple[Job, tuple[S
         judged: attempts.JobEvent = ProgressMade(event.operator)
     else:
         kind = Kind(event.operator, event.error, in_driver=True)
-        judged = attempts.AttemptDoomed(f"{event.operator}: {event.why}", job.draw, kind)
+        judged = attempts.AttemptFailed(f"{event.operator}: {event.why}", job.draw, kind)
     after, said = attempts.step(job.attempt, judged)
     return replace(job, attempt=after), said
 
@@ -227,12 +230,12 @@ def _subtask(job: Job, event: SubtaskRunning | SubtaskFinished) -> tuple[Job, tu
 
 
 def _give_split(job: Job, event: SplitWanted) -> tuple[Job, tuple[Said, ...]]:
-    if job.coordinator.running.get(event.subtask) != event.attempt:
+    if not job.coordinator.subtasks.runs(event.subtask, event.attempt):
         return job, ()
     operator = event.subtask.operator
     splits, given = job.splits[operator].give(event.subtask)
     job = replace(job, splits={**job.splits, operator: splits})
-    return _coordinate(job, events.OperatorSpoke(operator, event.subtask, given))
+    return _coordinate(job, events.OperatorEventSent(operator, event.subtask, given))
 
 
 def _find_splits(job: Job, event: SplitsFound) -> tuple[Job, tuple[Said, ...]]:
@@ -241,7 +244,7 @@ def _find_splits(job: Job, event: SplitsFound) -> tuple[Job, tuple[Said, ...]]:
     job = replace(job, splits={**job.splits, operator: splits})
     said: list[Said] = []
     for reader, message in messages:
-        job, spoken = _coordinate(job, events.OperatorSpoke(operator, reader, message))
+        job, spoken = _coordinate(job, events.OperatorEventSent(operator, reader, message))
         said.extend(spoken)
     return job, tuple(said)
 
@@ -253,16 +256,16 @@ def _pass_on(  # noqa: C901 - one case for each word that another part hears
     match word:
         case attempts.ReportStatus():
             is_running = word.status is JobStatus.RUNNING
-            now = job.coordinator.now
+            now = job.coordinator.clock.now
             health = job.health.begin(now) if is_running else job.health.pause()
             job = replace(job, health=health)
             return job, [events.StatusReported(word.status, job.draw)], [word]
         case actions.ReportCompleted() if job.health.deadline is not None:
-            return replace(job, health=job.health.begin(job.coordinator.now)), [], [word]
+            return replace(job, health=job.health.begin(job.coordinator.clock.now)), [], [word]
         case attempts.ReportRestart():
             return job, [events.RestartReported(word.subtasks, word.whole_job, word.why)], [word]
         case attempts.FindRestorePoint():
-            return job, [events.RestorePointWanted(word.attempt, word.subtasks)], []
+            return job, [events.RestorePointRequested(word.attempt, word.subtasks)], []
         case attempts.Deploy():
             job, launch = _launch(job, word)
             return job, [], [launch]
@@ -270,8 +273,8 @@ def _pass_on(  # noqa: C901 - one case for each word that another part hears
             found = {**job.restores, word.attempt: word.restore}
             ready = attempts.RestorePointReady(word.attempt)
             return replace(job, restores=found), [ready], []
-        case actions.DoomAttempt():
-            return job, [attempts.AttemptDoomed(word.why, job.draw)], [word]
+        case actions.FailAttempt():
+            return job, [attempts.AttemptFailed(word.why, job.draw)], [word]
         case actions.ConfirmStop():
             return job, [attempts.StopConfirmed()], []
         case actions.SnapshotOperators():
@@ -288,7 +291,7 @@ def _launch(job: Job, deploy: attempts.Deploy) -> tuple[Job, Launch]:
     launched = tuple(subtask for subtask, _ in deploy.placements)
     if isinstance(restore, actions.RestoreManifest):
         since = restore.since
-        topology = job.coordinator.topology
+        topology = job.coordinator.job.topology
         without = job.without_in_flight and not since
         heritage = inherit(restore.manifest, topology, without_in_flight=without)
     else:

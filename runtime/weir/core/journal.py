@@ -22,7 +22,7 @@ ID_BLOCK = 16
 
 @dataclass(frozen=True, slots=True)
 class EpochTaken:
-    """A driver begins to reign.
+    """A driver begins its epoch.
 
     It goes on where the log ends, or it begins anew: from a manifest, or from nothing ("").
     """
@@ -75,17 +75,6 @@ class JobClosed:
 
 
 Entry = EpochTaken | CheckpointLogged | IdsReserved | JobClosed
-
-
-@dataclass(frozen=True, slots=True)
-class Journal:
-    """This driver's end of the log: the entry being created, and those that wait behind it."""
-
-    index: int
-    """The number that the next entry takes."""
-    writing: tuple[Entry, ...] = ()
-    in_doubt: bool = False
-    """A try to create the first one may have succeeded without our knowing."""
 
 
 def readable(entries: Mapping[int, Entry]) -> tuple[tuple[int, Entry], ...]:

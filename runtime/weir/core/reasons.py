@@ -1,7 +1,8 @@
 """Lists every way a checkpoint can end without completing, each with its own consequences.
 
 The words are those of Flink's CheckpointFailureReason, so that a person who has operated one can
-operate the other. Flink's BLOCKING_OUTPUT_EXIST is absent: Weir has no blocking exchange.
+operate the other. Flink's BLOCKING_OUTPUT_EXIST is absent, since Weir has no blocking exchange, and
+so is UNKNOWN_TASK_CHECKPOINT_NOTIFICATION_FAILURE, since no user code runs at a completion.
 """
 
 from enum import StrEnum
@@ -30,7 +31,6 @@ class Reason(StrEnum):
     JOB_FAILOVER_REGION = "a region of the job was restarted"
     TASK_FAILURE = "a subtask failed"
     TASK_CHECKPOINT_FAILURE = "the synchronous part of a snapshot failed"
-    UNKNOWN_TASK_CHECKPOINT_NOTIFICATION_FAILURE = "a subtask failed when told of a completion"
     FINALIZE_CHECKPOINT_FAILURE = "the manifest or the log entry could not be written"
     TRIGGER_CHECKPOINT_FAILURE = "an operator's part in the driver could not be snapshotted"
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from weir.core.ids import NO_CHECKPOINT, CheckpointId, EdgeId
-from weir.core.journal import CheckpointLogged, Entry, EpochTaken, JobClosed
+from weir.core.journal import CheckpointLogged, Entry, EpochTaken, IdsReserved, JobClosed
 from weir.core.lifecycle import JobStatus
 from weir.core.snapshots import CheckpointKind, Manifest
 from weir.core.topology import Topology
@@ -122,7 +122,7 @@ def candidates(entries: tuple[tuple[int, Entry], ...]) -> tuple[Candidate, ...]:
                 line.append(Candidate(index, entry.manifest, entry.checkpoint, entry.kind, owned))
             case JobClosed(retains=False):
                 line = [candidate for candidate in line[-1:] if candidate.kind.is_savepoint]
-            case _:
+            case EpochTaken() | CheckpointLogged() | IdsReserved() | JobClosed():
                 pass
     return tuple(line)
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeGuard
 
-from weir.core.coordinator import Reign
-from weir.core.coordinator.state import Beginning, Borrowed, FromNothing
+from weir.core.coordinator import EpochState
+from weir.core.coordinator.state import OwnCheckpoints, StartPoint, Unclaimed
 from weir.core.ids import CheckpointId, Epoch, OperatorId
 from weir.core.journal import ID_BLOCK, Entry, EpochTaken, JobClosed, numbers_given
 from weir.core.recovery import ReplayCommit, Resolution, RestoreFrom, Wish
@@ -32,7 +32,7 @@ class Liveness(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The entry to create at this number; the driver reigns once it exists."""
+    """The entry to create at this number; once it exists, the epoch is the driver's."""
 
     index: int
     entry: EpochTaken
@@ -98,15 +98,15 @@ def _restores(resolution: Resolution) -> TypeGuard[RestoreFrom | ReplayCommit]:
     return isinstance(resolution, RestoreFrom | ReplayCommit)
 
 
-def reign(claimed: Claim, resolution: Resolution, directory: str) -> Reign:
+def epoch_state(claimed: Claim, resolution: Resolution, directory: str) -> EpochState:
     """What the driver knows now that its epoch is in the log."""
     owned: tuple[tuple[int, Manifest], ...] = ()
-    beginning: Beginning = FromNothing()
+    start: StartPoint = OwnCheckpoints()
     if _restores(resolution):
         owned = resolution.owned
         is_owned = any(manifest is resolution.manifest for _, manifest in owned)
-        beginning = FromNothing() if is_owned else Borrowed(resolution.manifest)
-    return Reign(
+        start = OwnCheckpoints() if is_owned else Unclaimed(resolution.manifest)
+    return EpochState(
         epoch=claimed.entry.epoch,
         driver=claimed.entry.driver,
         directory=directory,
@@ -114,6 +114,6 @@ def reign(claimed: Claim, resolution: Resolution, directory: str) -> Reign:
         next_id=claimed.next_id,
         ids_until=claimed.entry.ids_until,
         owned=owned,
-        beginning=beginning,
+        start=start,
         numbers=claimed.numbers,
     )

@@ -11,25 +11,23 @@ from enum import StrEnum
 from typing import assert_never
 
 from weir.core.attempt import RecycleSlot, ReportRestart, ReportStatus, ResetSubtasks
-from weir.core.coordinator.aborting import manifest_path
+from weir.core.checkpoint_paths import manifest_path
 from weir.core.coordinator.actions import (
-    Answer,
     CommitTransactions,
-    ConfirmStop,
+    CompleteRequest,
     CreateEntry,
     DeleteFiles,
-    Denied,
-    DoomAttempt,
     EndDriver,
-    Granted,
+    FailAttempt,
     LookForSuccessor,
     NotifyAborted,
     NotifyCompleted,
-    OfferRestorePoint,
     PrepareLocation,
     ReportAborted,
     ReportCompleted,
     ReportTriggered,
+    RequestFailed,
+    RequestSucceeded,
     ResolveTransactions,
     RestoreManifest,
     RestorePoint,
@@ -78,7 +76,7 @@ def tell(action: Action, job: str) -> Line:
             return Line(Level.DEBUG, _storage(action))
         case CommitTransactions() | ResolveTransactions():
             return Line(Level.DEBUG, _transactions(action))
-        case Answer() | DoomAttempt() | OfferRestorePoint() | ConfirmStop() | EndDriver():
+        case CompleteRequest() | FailAttempt() | EndDriver():
             return _outcome(action, job)
         case Launch() | ReportStatus() | ResetSubtasks() | RecycleSlot() | ReportRestart():
             return _attempt(action, job)
@@ -183,8 +181,8 @@ def _storage(
             return f"Looking whether another driver has taken entry {index} of the log."
         case TruncateLog(below):
             return f"Truncating the log below entry {below}."
-        case DeleteFiles(ticket, paths):
-            return f"Deletion {ticket}: {named(paths)}."
+        case DeleteFiles(operation, paths):
+            return f"Deletion {operation}: {named(paths)}."
         case _:
             assert_never(action)
 
@@ -210,25 +208,19 @@ def _transactions(action: CommitTransactions | ResolveTransactions) -> str:
             return (
                 f"Committing {names} of {commit.sink} as number {commit.sequence}, epoch {epoch}."
             )
-        case ResolveTransactions(ticket, _, subtasks, keep):
+        case ResolveTransactions(operation, _, subtasks, keep):
             spared = f" but {named(t.name for t in keep)}" if keep else ""
-            return f"Resolution {ticket}: aborting what {named(subtasks)} left open{spared}."
+            return f"Resolution {operation}: aborting what {named(subtasks)} left open{spared}."
         case _:
             assert_never(action)
 
 
-def _outcome(
-    action: Answer | DoomAttempt | OfferRestorePoint | ConfirmStop | EndDriver, job: str
-) -> Line:
+def _outcome(action: CompleteRequest | FailAttempt | EndDriver, job: str) -> Line:
     match action:
-        case Answer(request, outcome):
-            return Line(Level.INFO, f"Request {request} is {answer_in_words(outcome)}.")
-        case DoomAttempt(reason):  # what follows, a restart or the end, says why
+        case CompleteRequest(request, outcome):
+            return Line(Level.INFO, f"Request {request} {answer_in_words(outcome)}.")
+        case FailAttempt(reason):  # what follows, a restart or the end, says why
             return Line(Level.DEBUG, f"Giving up the running attempt of job {job} ({reason.name}).")
-        case OfferRestorePoint(restore=restore):
-            return Line(Level.DEBUG, _restore(restore, job))
-        case ConfirmStop():
-            return Line(Level.INFO, f"Job {job} stops with its savepoint.")
         case EndDriver(_, fenced=True):
             return Line(Level.WARNING, f"Job {job} has another driver: leaving, touching nothing.")
         case EndDriver(status):
@@ -237,12 +229,12 @@ def _outcome(
             assert_never(action)
 
 
-def answer_in_words(outcome: Granted | Denied) -> str:
+def answer_in_words(outcome: RequestSucceeded | RequestFailed) -> str:
     match outcome:
-        case Granted(checkpoint, location):
-            return f"granted: checkpoint {checkpoint} is at {location}"
-        case Denied(_, message):
-            return f"denied: {message}"
+        case RequestSucceeded(checkpoint, location):
+            return f"succeeded: checkpoint {checkpoint} is at {location}"
+        case RequestFailed(_, message):
+            return f"failed: {message}"
         case _:
             assert_never(outcome)
 

@@ -112,8 +112,12 @@ class Declarations:
                 "declare it there and keep what you get in an attribute",
             )
 
-    def _refuse(self, name: str, reason: str, remedy: str) -> NoReturn:
-        raise JobRejected(f"{self._function}, state {name!r}: {reason}; {remedy}")
+    def _refuse(self, name: str, cause: str, remedy: str) -> NoReturn:
+        raise JobRejected(
+            f"{self._function} cannot declare state {name!r}",
+            cause,
+            remedy,
+        )
 
 
 class NotThereYet:
@@ -124,8 +128,9 @@ class NotThereYet:
 
     def __getattr__(self, asked: str) -> NoReturn:
         raise JobRejected(
-            f"state {self._name!r}: init declares states and has none yet, so {asked} cannot be "
-            "called; read and change it in open or later"
+            f"state {self._name!r}: {asked} cannot be called in init",
+            "init declares states and has none yet",
+            "read and change the state in open or later",
         )
 
 
@@ -141,9 +146,9 @@ def function_head(function: object, output: pa.Schema, *, is_connected: bool) ->
         raise
     except Exception as error:  # the user's code may raise anything
         raise JobRejected(
-            f"process: {name}.init failed where the stream is described: "
-            f"{type(error).__name__}: {error}; it should declare states and nothing else, "
-            "so begin everything else in open"
+            f"process: {name}.init failed where the stream is described",
+            f"{type(error).__name__}: {error}",
+            "declare states in init and nothing else, and begin everything else in open",
         ) from error
     return FunctionHead(fit, tuple(handle.declared.values()), output)
 
@@ -153,8 +158,9 @@ def _copied(function: ProcessFunction) -> ProcessFunction:
         return copy.deepcopy(function)
     except Exception as error:  # copying calls code of the user's objects
         raise JobRejected(
-            f"process: {type(function).__name__} cannot be copied, and every subtask has a copy: "
-            f"{error}; make what is inside in open, where it is used"
+            f"process: {type(function).__name__} cannot be copied, and every subtask has a copy",
+            str(error),
+            "make what is inside in open, where it is used",
         ) from error
 
 
@@ -162,16 +168,20 @@ def _checked(function: object, *, is_connected: bool) -> ProcessFunction:
     wanted = BroadcastProcessFunction if is_connected else ProcessFunction
     if isinstance(function, type):
         raise JobRejected(
-            f"process: {function.__name__} is a class; make an object of it, {function.__name__}()"
+            f"process: {function.__name__} is a class",
+            "process takes an object",
+            f"make an object of it, {function.__name__}()",
         )
     if not isinstance(function, wanted):
         raise JobRejected(
-            f"process: a {type(function).__name__} is no {wanted.__name__}; "
-            f"derive its class from weir.dataflow.process.{wanted.__name__}"
+            f"process: a {type(function).__name__} is no {wanted.__name__}",
+            f"its class does not derive from {wanted.__name__}",
+            f"derive it from weir.{wanted.__name__}",
         )
     if not is_connected and isinstance(function, BroadcastProcessFunction):
         raise JobRejected(
-            f"process: {type(function).__name__} wants a broadcast stream beside this one; "
-            "use stream.connect(rules.broadcast()).process(…)"
+            f"process: {type(function).__name__} wants a broadcast stream beside this one",
+            "this stream is not connected to any",
+            "use stream.connect(rules.broadcast()).process(…)",
         )
     return function

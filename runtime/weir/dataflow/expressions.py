@@ -54,7 +54,9 @@ def predicate(text: str, schema: pa.Schema) -> Compiled:
     found = compiled(text, schema)
     if not kinds.is_boolean(found.type) and not kinds.is_null(found.type):
         raise JobRejected(
-            f"condition {text!r}: it is a {written(found.type)}, not a boolean; compare it"
+            f"condition {text!r} is not a boolean",
+            f"it is a {written(found.type)}",
+            "compare it with a value",
         )
     return found
 
@@ -149,10 +151,18 @@ class _Compiler:
         value, kind = pl.col(column), self._type(column)
         for part in parts[1:]:
             if not kinds.is_struct(kind):
-                raise Misfit(node, f"a {written(kind)} has no field {part!r}")
+                raise Misfit(
+                    node,
+                    f"a {written(kind)} has no field {part!r}",
+                    "name a field of a struct, or the column alone",
+                )
             names = [field.name for field in kind]
             if part not in names:
-                raise Misfit(node, f"there is no field {part!r}{did_you_mean(part, names)}")
+                raise Misfit(
+                    node,
+                    f"there is no field {part!r}",
+                    f"{did_you_mean(part, names)}choose one of the fields: {', '.join(names)}",
+                )
             value, kind = value.struct.field(part), kind.field(part).type
         return _normal(value, kind)
 
@@ -164,23 +174,26 @@ class _Compiler:
         alike = [name for name in self.schema.names if name.lower() == wanted.lower()]
         if len(alike) == 1:
             return str(alike[0])
-        reason = f"could be {alike}" if alike else f"there is no column {wanted!r}"
-        raise Misfit(node, f"{reason}{did_you_mean(wanted, self.schema.names)}")
+        cause = f"it could be any of {alike}" if alike else f"there is no column {wanted!r}"
+        known = ", ".join(self.schema.names)
+        hint = did_you_mean(wanted, self.schema.names)
+        raise Misfit(node, cause, f"{hint}choose one of the columns: {known}")
 
     def _type(self, column: str) -> pa.DataType:
         return self.schema.field(column).type
 
     def _unreadable(self) -> JobRejected:
         return JobRejected(
-            f"expression {self.text!r} is not readable as Spark SQL; "
-            "write one expression, such as \"value > 3 AND name = 'a'\""
+            f"expression {self.text!r} is not readable as Spark SQL",
+            "it is empty, several expressions, or has an error of syntax",
+            "write one expression, such as \"value > 3 AND name = 'a'\"",
         )
 
     def _refusal(self, misfit: Misfit) -> JobRejected:
-        columns = ", ".join(self.schema.names)
         is_whole = misfit.piece.lower() == self.text.strip().lower()
         piece = "" if is_whole else f", at {misfit.piece!r}"
-        return JobRejected(f"expression {self.text!r}{piece}: {misfit.reason} (columns: {columns})")
+        problem = f"expression {self.text!r} cannot be used{piece}"
+        return JobRejected(problem, misfit.cause, misfit.remedy)
 
 
 def _with_doubled_quotes(tokens: list[Token], text: str) -> list[Token]:
@@ -238,12 +251,20 @@ def _literal(node: exp.Expr, below: Compile) -> Typed:
         return whole_number(node, int(node.name))
     if "e" in node.name.lower():
         if math.isinf(float(node.name)):
-            raise Misfit(node, "this number is too large for a double")
+            raise Misfit(
+                node,
+                "this number is too large for a double",
+                "write a smaller one",
+            )
         return Typed(pl.lit(float(node.name), dtype=pl.Float64()), pa.float64())
     before, _, behind = node.name.partition(".")
     digits = max(len(before.lstrip("0")) + len(behind), 1)
     if digits > LONGEST_DECIMAL:
-        raise Misfit(node, "this number has more than 38 digits; write fewer")
+        raise Misfit(
+            node,
+            "this number has more than 38 digits",
+            "write fewer digits",
+        )
     kind = pa.decimal128(digits, len(behind))
     return Typed(pl.lit(node.name).cast(polars_type(kind)), kind)
 
@@ -255,19 +276,39 @@ def _type(node: exp.Expr, below: Compile) -> Typed:
     try:
         kind = type_of(text)
     except JobRejected as refusal:
-        raise Misfit(node, f"{text.lower()!r} is no type to cast to") from refusal
+        raise Misfit(
+            node,
+            f"{text.lower()!r} is no type to cast to",
+            "use a type of Spark SQL, such as bigint or string",
+        ) from refusal
     if not is_known(kind):
-        raise Misfit(node, f"nothing can be cast to {text.lower()}")
+        raise Misfit(
+            node,
+            f"nothing can be cast to {text.lower()}",
+            "cast to a number, string, boolean, date, timestamp or binary",
+        )
     return Typed(pl.lit(None), kind)
 
 
 def _unknown(node: exp.Expr) -> Misfit:
     if not isinstance(node, exp.Func):
-        return Misfit(node, "expressions cannot do this; use mapInArrow")
+        return Misfit(
+            node,
+            "expressions cannot do this",
+            "use mapInArrow",
+        )
     name = node.name.lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower()
     if isinstance(node, exp.AggFunc):
-        return Misfit(node, f"{name} is an aggregation; use groupBy(…).agg(…)")
-    return Misfit(node, f"there is no function {name!r}{did_you_mean(name, NAMES)}")
+        return Misfit(
+            node,
+            f"{name} is an aggregation",
+            "use groupBy(…).agg(…)",
+        )
+    return Misfit(
+        node,
+        f"there is no function {name!r}",
+        f"{did_you_mean(name, NAMES)}use mapInArrow",
+    )
 
 
 RULES: Rules = {

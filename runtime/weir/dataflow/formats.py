@@ -43,5 +43,6 @@ class Formats:
 def _unknown(given: str, what: str, known: tuple[str, ...]) -> JobRejected:
     listed = f"known are {', '.join(sorted(known)) or 'none'}"
     if not given:
-        return JobRejected(f"no {what} was named; add .format(…), {listed}")
-    return JobRejected(f"there is no {what} {given!r}{did_you_mean(given, known)} ({listed})")
+        return JobRejected(f"no {what} was named", listed, "add .format(…)")
+    remedy = f"{did_you_mean(given, known)}choose one of these"
+    return JobRejected(f"there is no {what} {given!r}", listed, remedy)

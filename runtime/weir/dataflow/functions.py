@@ -1,4 +1,4 @@
-"""Columns as values: ``from weir.dataflow import functions as F``, with PySpark's names.
+"""Columns as values: ``from weir import functions as F``, with PySpark's names.
 
 An expression is text of Spark SQL and nothing more. Every function and operator here only writes a
 longer text, quoting names and values on the way, so what it means is decided in one place, by
@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from weir.dataflow.physical import Function
+from weir.dataflow.aggregations import AGGREGATIONS
 from weir.errors import JobRejected
 
 Value = bool | int | float | str | decimal.Decimal | dt.date | dt.datetime | None
@@ -145,8 +145,9 @@ class Expression:
 
     def __bool__(self) -> bool:
         raise JobRejected(
-            f"expression {self.sql!r} has no truth before it meets a row; "
-            "use & for and, | for or, ~ for not, each side in parentheses"
+            f"expression {self.sql!r} has no truth before it meets a row",
+            "Python's and, or and not need the truth at once",
+            "use & for and, | for or, ~ for not, each side in parentheses",
         )
 
     def _with(self, operator: str, other: object) -> "Expression":
@@ -157,7 +158,7 @@ class Expression:
 class AggregateColumn:
     """One aggregation of ``groupBy(…).agg(…)``. An argument of ``None`` counts rows."""
 
-    function: Function
+    function: str
     argument: Expression | None
     label: str
 
@@ -182,29 +183,30 @@ def expr(sql: str) -> Expression:
 
 
 def sum(column: str | Expression) -> AggregateColumn:  # noqa: A001
-    return _aggregate(Function.SUM, column)
+    return _aggregate("sum", column)
 
 
 def count(column: str | Expression) -> AggregateColumn:
     """Rows for ``"*"`` or a literal, else the rows in which the column is not null."""
     if column == "*" if isinstance(column, str) else column.sql == "1":
-        return AggregateColumn(Function.COUNT, None, "count(1)")
-    return _aggregate(Function.COUNT, column)
+        return AggregateColumn("count", None, "count(1)")
+    return _aggregate("count", column)
 
 
 def min(column: str | Expression) -> AggregateColumn:  # noqa: A001
-    return _aggregate(Function.MIN, column)
+    return _aggregate("min", column)
 
 
 def max(column: str | Expression) -> AggregateColumn:  # noqa: A001
-    return _aggregate(Function.MAX, column)
+    return _aggregate("max", column)
 
 
 def avg(column: str | Expression) -> AggregateColumn:
-    return _aggregate(Function.AVG, column)
+    return _aggregate("avg", column)
 
 
-def _aggregate(function: Function, column: str | Expression) -> AggregateColumn:
+def _aggregate(function: str, column: str | Expression) -> AggregateColumn:
+    assert function in AGGREGATIONS, f"no aggregation is called {function}"
     argument = col(column) if isinstance(column, str) else column
     name = column if isinstance(column, str) else column.shown
     return AggregateColumn(function, argument, f"{function}({name})")
@@ -244,8 +246,9 @@ def _time(value: object) -> str:
             return f"CAST('{value.isoformat()}' AS DATE)"
         case _:
             raise JobRejected(
-                f"a {type(value).__name__} cannot be a literal; "
-                "use a boolean, number, string, date, datetime, Decimal or None"
+                f"a {type(value).__name__} cannot be a literal",
+                "Spark SQL has no way to write it",
+                "use a boolean, number, string, date, datetime, Decimal or None",
             )
 
 

@@ -40,7 +40,7 @@ from weir.dataflow.physical import (
     Stage,
     Step,
 )
-from weir.errors import JobRejected
+from weir.errors import JobRejected, reject_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,11 @@ class GraphDefaults:
 def build(sinks: Sequence[WrittenStream], defaults: GraphDefaults) -> JobGraph:
     """The graph of everything that is written, or a refusal that lists all that is wrong."""
     if not sinks:
-        raise JobRejected("the job writes nothing; end a stream with writeStream…start()")
+        raise JobRejected(
+            "the job writes nothing",
+            "no stream of it ends in a sink",
+            "end a stream with writeStream…start()",
+        )
     plan = _Plan(sinks, defaults)
     graph = plan.graph()
     admit(graph)
@@ -68,7 +72,8 @@ def admit(graph: JobGraph) -> None:
     """Refuse a graph that could not be checkpointed, with every reason there is (spec C20)."""
     refusals = [found for found in judge(graph.topology) if isinstance(found, Refused)]
     if refusals:
-        raise JobRejected("\n".join(f"{r.subject}: {r.reason}; {r.remedy}" for r in refusals))
+        found = [JobRejected(f"{r.subject} is refused", r.reason, r.remedy) for r in refusals]
+        raise reject_all("the job", found)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -220,8 +225,9 @@ class _Plan:
     def _refuse_twin(self, draft: _Draft) -> None:
         if any(other.id == draft.id for other in self.drafts):
             raise JobRejected(
-                f"uid {draft.id!r} is also the name that another operator was given; "
-                "choose a uid that does not look like a generated one"
+                f"uid {draft.id!r} is given to two operators",
+                "it is also the name that was generated for another operator",
+                "choose a uid that does not look like a generated one",
             )
 
     def _operator(self, draft: _Draft) -> Operator:
@@ -258,8 +264,9 @@ def _refuse_twins(nodes: Sequence[Node | WrittenStream]) -> None:
     twins = sorted(uid for uid, times in uids.items() if uid and times > 1)
     if twins:
         raise JobRejected(
-            f"uid {twins[0]!r} is given to {uids[twins[0]]} operators; state is found by its uid, "
-            "so give each its own"
+            f"uid {twins[0]!r} is given to {uids[twins[0]]} operators",
+            "state is found by its uid",
+            "give each operator another uid",
         )
 
 

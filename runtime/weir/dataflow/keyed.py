@@ -9,14 +9,14 @@ from collections.abc import Sequence
 import pyarrow as pa
 from pyarrow import types as kinds
 
-from weir.dataflow.physical import Aggregate, AggregateHead, Function, ProcessorHead, RowsAs
+from weir.dataflow.aggregations import AGGREGATIONS, NO_COLUMN
+from weir.dataflow.physical import Aggregate, AggregateHead, ProcessorHead, RowsAs
 from weir.dataflow.types import TIMESTAMP, written
 from weir.errors import JobRejected
 
 TIME_MODES = ("None", "ProcessingTime", "EventTime")
 PROCESSOR_MODES = ("Append", "Update")
 
-_SUMMABLE = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64())
 _KEY_TYPES = (
     *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float64(), pa.bool_()),
     *(pa.string(), pa.binary(), pa.date32()),
@@ -33,7 +33,11 @@ def aggregate_head(
     names = [*keys, *(aggregate.alias for aggregate in aggregates)]
     twice = next((name for name in names if names.count(name) > 1), "")
     if twice:
-        raise JobRejected(f"agg: two columns are called {twice!r}; give one of them an alias")
+        raise JobRejected(
+            f"agg: two columns are called {twice!r}",
+            "the result would have two columns of one name",
+            "give one of them an alias",
+        )
     output = pa.schema(
         [
             *(rows.field(key) for key in keys),
@@ -49,9 +53,11 @@ def processor_head(
     """A processor is known by its methods, so PySpark need not be here."""
     missing = [name for name in ("init", "handleInputRows") if not hasattr(processor, name)]
     if missing or isinstance(processor, type):
+        is_class = isinstance(processor, type)
         raise JobRejected(
-            f"transformWithState: {processor!r} is no StatefulProcessor"
-            f"{' but a class; make an object of it' if isinstance(processor, type) else ''}"
+            f"transformWithState: {processor!r} is no StatefulProcessor",
+            "it is a class" if is_class else f"it is a {type(processor).__name__}",
+            "make an object of it" if is_class else "give an object of a StatefulProcessor class",
         )
     return ProcessorHead(keys, processor, rows_as, rows, output)
 
@@ -60,8 +66,9 @@ def check_initial_state(given: object) -> None:
     """A grouped DataFrame is known by its methods, so PySpark need not be here."""
     if given is not None and not (hasattr(given, "applyInPandas") and hasattr(given, "agg")):
         raise JobRejected(
-            f"transformWithState: initialState is a {type(given).__name__}; give a DataFrame of"
-            ' Spark, grouped as the stream is: spark.read.table("t").groupBy("key")'
+            f"transformWithState: initialState is a {type(given).__name__}",
+            "it must be a DataFrame of Spark, grouped as the stream is",
+            'give one, as in spark.read.table("t").groupBy("key")',
         )
 
 
@@ -71,8 +78,9 @@ def check_event_time_column(name: str, output: pa.Schema) -> None:
         return
     if name not in output.names or not kinds.is_timestamp(output.field(name).type):
         raise JobRejected(
-            f"transformWithState: the output has no timestamp {name!r} to tell the event time by;"
-            f" choose one of its columns ({', '.join(output.names)})"
+            f"transformWithState: the output has no timestamp {name!r}",
+            "the event time of the output is read from this column",
+            f"choose one of its columns: {', '.join(output.names)}",
         )
 
 
@@ -81,7 +89,11 @@ def spelled(given: object, known: Sequence[str], what: str) -> str:
     for word in known:
         if str(given).lower() == word.lower():
             return word
-    raise JobRejected(f"{what} {given!r} is not supported; use one of {', '.join(known)}")
+    raise JobRejected(
+        f"{what} {given!r} is not supported",
+        f"Weir knows {', '.join(known)}",
+        "use one of these",
+    )
 
 
 def check_keys(method: str, keys: Sequence[str], rows: pa.Schema) -> None:
@@ -90,35 +102,17 @@ def check_keys(method: str, keys: Sequence[str], rows: pa.Schema) -> None:
         kind = rows.field(key).type
         if not kinds.is_timestamp(kind) and kind not in {*_KEY_TYPES, *_LARGE_KEY_TYPES}:
             raise JobRejected(
-                f"{method}: column {key!r} is a {written(kind)}, which cannot be a key; keys are"
-                f" {_listed(*_KEY_TYPES, TIMESTAMP)}; cast it first, or take a field of it"
+                f"{method}: column {key!r} cannot be a key",
+                f"it is a {written(kind)}, and keys are {_listed(*_KEY_TYPES, TIMESTAMP)}",
+                "cast it first, or take a field of it",
             )
 
 
-def check_aggregate(aggregate: Aggregate, kind: pa.DataType) -> None:
-    """Refuse an aggregation of a type for which a slot keeps no state."""
-    if aggregate.function is Function.COUNT or kind in _SUMMABLE:
-        return
-    is_ordered = aggregate.function in {Function.MIN, Function.MAX}
-    if is_ordered and (kinds.is_timestamp(kind) or kinds.is_date32(kind)):
-        return
-    possible = _listed(*_SUMMABLE, *((pa.date32(), TIMESTAMP) if is_ordered else ()))
-    function = aggregate.function
-    raise JobRejected(
-        f"{function}({aggregate.column}): column {aggregate.column!r} is a {written(kind)}, and"
-        f" {function} takes {possible}; cast it first, or use a StatefulProcessor"
-    )
-
-
 def _result(aggregate: Aggregate, rows: pa.Schema) -> pa.DataType:
-    if aggregate.function is Function.COUNT:
-        return pa.int64()
-    kind = rows.field(aggregate.column).type
-    check_aggregate(aggregate, kind)
-    if aggregate.function in {Function.MIN, Function.MAX}:
-        return kind
-    is_whole_sum = aggregate.function is Function.SUM and kinds.is_integer(kind)
-    return pa.int64() if is_whole_sum else pa.float64()
+    entry = AGGREGATIONS[aggregate.function]
+    kind = rows.field(aggregate.column).type if aggregate.column else NO_COLUMN
+    entry.check(aggregate.column, kind)
+    return entry.result_type(kind)
 
 
 def _listed(*several: pa.DataType) -> str:

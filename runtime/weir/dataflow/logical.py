@@ -175,8 +175,9 @@ def with_event_time(node: Node, column: str, delay_ms: int) -> Node:
     match node:
         case Read() if node.event_time:
             raise JobRejected(
-                f"withWatermark({column!r}): this stream already tells the time by "
-                f"{node.event_time!r}; call withWatermark once"
+                f"withWatermark({column!r}): the stream already has a watermark",
+                f"it reads the event time from {node.event_time!r}",
+                "call withWatermark once",
             )
         case Read():
             return replace(node, event_time=column, delay_ms=delay_ms)
@@ -191,6 +192,7 @@ def with_event_time(node: Node, column: str, delay_ms: int) -> Node:
         case Union():
             reason = "the streams of a union each have their own time"
     raise JobRejected(
-        f"withWatermark({column!r}): watermarks are made where rows are read, and {reason}; "
-        "call withWatermark right after load()"
+        f"withWatermark({column!r}): watermarks are made where rows are read",
+        reason,
+        "call withWatermark right after load()",
     )

@@ -55,7 +55,9 @@ class Options(Mapping[str, str]):
         value = self.get(name)
         if value is None:
             raise JobRejected(
-                f'format {self.format!r} needs the option {name!r}; add .option("{name}", …)'
+                f"format {self.format!r} needs the option {name!r}",
+                "it has no default",
+                f'add .option("{name}", …)',
             )
         return value
 
@@ -84,23 +86,31 @@ class Options(Mapping[str, str]):
             raise self.refusal(name, "this is neither true nor false", "write true or false")
         return value.strip().lower() in _TRUE
 
-    def refusal(self, name: str, reason: str, remedy: str) -> JobRejected:
-        """For factories too: names the format, the option, its value, the reason and the remedy."""
+    def refusal(self, name: str, cause: str, remedy: str) -> JobRejected:
+        """For factories too: names the format, the option, its value, the cause and the remedy."""
         value = shown_under(name, self.get(name, ""))
-        return JobRejected(f"format {self.format!r}, option {name} = {value}: {reason}; {remedy}")
+        return JobRejected(
+            f"format {self.format!r}, option {name} = {value}",
+            cause,
+            remedy,
+        )
 
     def refuse_unread(self) -> None:
         """Refuse what was given and never asked for."""
         unread = [name for name in self.given if name.lower() not in self._asked]
         if unread:
             known = sorted(name for name in self._asked if not name.endswith("()"))
-            hint = did_you_mean(unread[0], known)
             raise JobRejected(
-                f"format {self.format!r} has no option {unread[0]!r}{hint or '; remove it'} "
-                f"(options: {', '.join(known) or 'none'})"
+                f"format {self.format!r} has no option {unread[0]!r}",
+                f"its options are: {', '.join(known) or 'none'}",
+                f"{did_you_mean(unread[0], known)}remove it",
             )
         if self.declared is not None and "schema()" not in self._asked:
-            raise JobRejected(f"format {self.format!r} knows its own schema; leave out schema(…)")
+            raise JobRejected(
+                f"format {self.format!r} knows its schema",
+                "schema(…) would have no effect",
+                "leave out schema(…)",
+            )
 
 
 def as_text(value: OptionValue) -> str:

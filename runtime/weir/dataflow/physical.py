@@ -42,21 +42,12 @@ class SourceHead:
     """How late a row may come."""
 
 
-class Function(StrEnum):
-    """The built-in aggregations."""
-
-    SUM = "sum"
-    COUNT = "count"
-    MIN = "min"
-    MAX = "max"
-    AVG = "avg"
-
-
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """One aggregated column. ``column`` is empty for a count of rows."""
 
-    function: Function
+    function: str
+    """The name of an entry in ``aggregations``."""
     column: str
     alias: str
 

@@ -35,10 +35,11 @@ _EXAMPLE = "'2020-12-31 23:59:59' or '2020-12-31T23:59:59Z'"
 class Misfit(Exception):
     """A piece of an expression that cannot be compiled; the compiler names the whole of it."""
 
-    def __init__(self, piece: exp.Expr, reason: str) -> None:
-        super().__init__(reason)
+    def __init__(self, piece: exp.Expr, cause: str, remedy: str) -> None:
+        super().__init__(cause, remedy)
         self.piece = piece.sql("spark")
-        self.reason = reason
+        self.cause = cause
+        self.remedy = remedy
 
 
 def refuse_unread(node: exp.Expr, reads: tuple[str, ...]) -> None:
@@ -47,8 +48,8 @@ def refuse_unread(node: exp.Expr, reads: tuple[str, ...]) -> None:
     if unread:
         raise Misfit(
             node,
-            f"{unread[0].upper()} is not supported in {type(node).__name__.upper()};"
-            " write it in another way, or use mapInArrow",
+            f"{unread[0].upper()} is not supported in {type(node).__name__.upper()}",
+            "write it in another way, or use mapInArrow",
         )
 
 
@@ -69,11 +70,19 @@ def alike(node: exp.Expr, values: list[Typed]) -> tuple[pa.DataType, list[Typed]
     kind = widest(values)
     if kind is None:
         found = " and ".join(dict.fromkeys(written(value.type) for value in values))
-        raise Misfit(node, f"{found} do not go together; cast one of them")
+        raise Misfit(
+            node,
+            f"{found} do not go together",
+            "cast one of them",
+        )
     for value in values:
         is_time = is_temporal(kind) and value.literal is not None
         if is_time and time_in_literal(value, kind) is None:
-            raise Misfit(node, f"{value.literal!r} is no {written(kind)}; write it as {_EXAMPLE}")
+            raise Misfit(
+                node,
+                f"{value.literal!r} is no {written(kind)}",
+                f"write it as {_EXAMPLE}",
+            )
     return kind, [cast(value, kind) or value for value in values]
 
 
@@ -90,5 +99,9 @@ def _expecting(
     wanted: str, node: exp.Expr, value: Typed, is_fit: Callable[[pa.DataType], bool]
 ) -> Typed:
     if not is_fit(value.type):
-        raise Misfit(node, f"this is a {written(value.type)} where {wanted} is needed; cast it")
+        raise Misfit(
+            node,
+            f"this is a {written(value.type)} where {wanted} is needed",
+            "cast it",
+        )
     return value

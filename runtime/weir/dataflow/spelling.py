@@ -5,7 +5,7 @@ from difflib import get_close_matches
 
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:
-    """The end of a sentence: ``; did you mean 'value'?``, or nothing if no name is near."""
+    """The start of a remedy: ``did you mean 'value'? If not, ``, or nothing if no name is near."""
     by_lower = {name.lower(): name for name in known}
     near = get_close_matches(wrong.lower(), by_lower, n=1)
-    return f"; did you mean {by_lower[near[0]]!r}?" if near else ""
+    return f"did you mean {by_lower[near[0]]!r}? If not, " if near else ""

@@ -71,7 +71,11 @@ def _coalesce(node: exp.Expr, below: Compile) -> Typed:
 def _extreme(node: exp.Expr, below: Compile) -> Typed:
     """Nulls are skipped; null only where every value is null. Of equal values the first counts."""
     if not node.expressions:
-        raise Misfit(node, "this function takes two values or more")
+        raise Misfit(
+            node,
+            "this function takes two values or more",
+            "give it another value",
+        )
     kind, values = alike(node, [below(node.this), *map(below, node.expressions)])
     found = values[0].expr
     for value in (value.expr for value in values[1:]):
@@ -90,7 +94,11 @@ def _round(node: exp.Expr, below: Compile) -> Typed:
     value = number(node.this, below)
     places = whole_literal(node.args.get("decimals") or exp.Literal.number(0))
     if places is None or not 0 <= places <= LONGEST_SCALE:
-        raise Misfit(node, "the number of places must be written out, between 0 and 38")
+        raise Misfit(
+            node,
+            "the number of places must be a literal between 0 and 38",
+            "write the number out",
+        )
     if is_whole(value.type):
         return value
     if kinds.is_null(value.type):
@@ -108,7 +116,11 @@ def _whole_number(node: exp.Expr, below: Compile) -> Typed:
     value = number(node.this, below)
     is_floor = isinstance(node, exp.Floor)
     if node.args.get("decimals") is not None:
-        raise Misfit(node, "floor and ceil to a number of places are not supported; use round")
+        raise Misfit(
+            node,
+            "floor and ceil to a number of places are not supported",
+            "use round",
+        )
     if is_whole(value.type) or kinds.is_null(value.type):
         return value.to(pa.int64())
     if kinds.is_decimal(value.type):
@@ -151,7 +163,11 @@ def _concat(node: exp.Expr, below: Compile) -> Typed:
         joined = by_value(lambda *parts: b"".join(parts), *(v.expr for v in values), result=_BINARY)
         return Typed(joined, _BINARY)
     if binaries:
-        raise Misfit(node, "binary and other values do not go together; cast them to string")
+        raise Misfit(
+            node,
+            "binary and other values do not go together",
+            "cast them to string",
+        )
     texts = [_as_text(*both) for both in zip(pieces, values, strict=True)]
     return Typed(pl.concat_str([text.expr for text in texts]), pa.string())
 
@@ -159,7 +175,11 @@ def _concat(node: exp.Expr, below: Compile) -> Typed:
 def _as_text(node: exp.Expr, value: Typed) -> Typed:
     result = cast(value, pa.string())
     if result is None:
-        raise Misfit(node, f"a {written(value.type)} cannot be written as a string")
+        raise Misfit(
+            node,
+            f"a {written(value.type)} cannot be written as a string",
+            "cast a field of it, or use mapInArrow",
+        )
     return result
 
 
@@ -180,7 +200,11 @@ def _substring(node: exp.Expr, below: Compile) -> Typed:
 def _position(node: exp.Expr, below: Compile) -> pl.Expr:
     value = number(node, below)
     if not kinds.is_null(value.type) and value.type not in _POSITIONS:
-        raise Misfit(node, f"a position is an int, not a {written(value.type)}; cast it")
+        raise Misfit(
+            node,
+            f"a position is an int, not a {written(value.type)}",
+            "cast it",
+        )
     return value.to(pa.int64()).expr
 
 
@@ -199,7 +223,11 @@ def _search(node: exp.Expr, below: Compile) -> Typed:
 def _like(node: exp.Expr, below: Compile) -> Typed:
     value = text(node.this, below).to(pa.string()).expr
     if not isinstance(node.expression, exp.Literal) or not node.expression.is_string:
-        raise Misfit(node, "the pattern of LIKE must be written out as a string")
+        raise Misfit(
+            node,
+            "the pattern of LIKE must be a literal",
+            "write it out as a string",
+        )
     is_like = value.str.contains(_as_regex(node))
     return Typed(~is_like if node.args.get("negate") else is_like, pa.bool_())
 
@@ -208,7 +236,11 @@ def _as_regex(node: exp.Expr) -> str:
     pieces = re.findall(r"\\.|.", node.expression.name, re.DOTALL)
     wrong = [piece for piece in pieces if piece[0] == "\\" and piece not in _ESCAPED]
     if wrong:
-        raise Misfit(node, "a backslash in a pattern stands before %, _ or another backslash only")
+        raise Misfit(
+            node,
+            "a backslash in a pattern stands before %, _ or another backslash only",
+            "write two backslashes for one",
+        )
     wild = {"%": ".*", "_": "."}
     inner = "".join(wild.get(piece) or re.escape(piece[-1]) for piece in pieces)
     return f"(?s)^{inner}$"
@@ -236,7 +268,11 @@ def _is_nan(node: exp.Expr, below: Compile) -> Typed:
 
 def _only(node: exp.Expr) -> exp.Expr:
     if len(node.expressions) != 1:
-        raise Misfit(node, "this function takes one value")
+        raise Misfit(
+            node,
+            "this function takes one value",
+            "leave out the others",
+        )
     only: exp.Expr = node.expressions[0]
     return only
 
@@ -244,7 +280,11 @@ def _only(node: exp.Expr) -> exp.Expr:
 def _positive_remainder(node: exp.Expr, below: Compile) -> Typed:
     dividend_and_divisor = 2
     if len(node.expressions) != dividend_and_divisor:
-        raise Misfit(node, "pmod takes two numbers")
+        raise Misfit(
+            node,
+            "pmod takes two numbers",
+            "give it two",
+        )
     return positive_remainder(node, below)
 
 

@@ -55,7 +55,11 @@ def one_row() -> pl.DataFrame:
 def whole_number(node: exp.Expr, value: int) -> Typed:
     """A number that is written out: an int, or a bigint where it must be."""
     if not -_MOST_LONG - 1 <= value <= _MOST_LONG:
-        raise Misfit(node, "this number is too large for a bigint; write it as a string and cast")
+        raise Misfit(
+            node,
+            "this number is too large for a bigint",
+            "write it as a string and cast",
+        )
     kind = pa.int32() if -_MOST_INT - 1 <= value <= _MOST_INT else pa.int64()
     return Typed(pl.lit(value, dtype=polars_type(kind)), kind, len(str(abs(value))))
 
@@ -108,7 +112,11 @@ def _numbers(
     if kinds.is_null(kind):
         kind, one, other = pa.float64(), one.to(pa.float64()), other.to(pa.float64())
     if kinds.is_decimal(kind):
-        raise Misfit(node, "there is no remainder of decimals; cast to bigint or double")
+        raise Misfit(
+            node,
+            "there is no remainder of decimals",
+            "cast to bigint or double",
+        )
     return one.expr, other.expr, kind
 
 
@@ -159,7 +167,11 @@ def _whole_division(node: exp.Expr, below: Compile) -> Typed:
     one, other = _pair(node, below)
     for side, value in ((node.this, one), (node.expression, other)):
         if not is_whole(value.type) and not kinds.is_null(value.type):
-            raise Misfit(side, f"div needs whole numbers, not {written(value.type)}; use / or cast")
+            raise Misfit(
+                side,
+                f"div needs whole numbers, not {written(value.type)}",
+                "use / or cast",
+            )
     long = pa.int64()
     return Typed(quotient(one.to(long).expr, other.to(long).expr), long)
 
@@ -183,8 +195,8 @@ def signed(node: exp.Expr, below: Compile) -> Typed:
     if kinds.is_decimal(value.type) and value.type.precision > _LONGEST_NEGATED:
         raise Misfit(
             node,
-            f"Spark rounds a {written(value.type)} to 34 digits here; cast it to fewer digits,"
-            " or subtract it from 0",
+            f"Spark rounds a {written(value.type)} to 34 digits here",
+            "cast it to fewer digits, or subtract it from 0",
         )
     return value.to(pa.float64()) if kinds.is_null(value.type) else value
 
@@ -228,7 +240,11 @@ def _negation(node: exp.Expr, below: Compile) -> Typed:
 
 def _membership(node: exp.Expr, below: Compile) -> Typed:
     if node.args.get("query"):
-        raise Misfit(node, "a subquery cannot be streamed; list the values")
+        raise Misfit(
+            node,
+            "a subquery cannot be streamed",
+            "list the values",
+        )
     listed = [below(choice) for choice in node.expressions]
     _, (value, *choices) = alike(node, [below(node.this), *listed])
     are_known = all(isinstance(c, exp.Literal) for c in node.expressions)
@@ -251,7 +267,11 @@ def _cast(node: exp.Expr, below: Compile) -> Typed:
     kind = below(node.args["to"]).type
     result = cast(value, kind)
     if result is None:
-        raise Misfit(node, f"a {written(value.type)} cannot be cast to {written(kind)}")
+        raise Misfit(
+            node,
+            f"a {written(value.type)} cannot be cast to {written(kind)}",
+            "cast to another type, or use mapInArrow",
+        )
     return result
 
 

@@ -16,6 +16,7 @@ from weir.api.duration import parse_duration
 from weir.api.refusal import Unfit
 from weir.core.topology import EdgeKind
 from weir.dataflow import functions
+from weir.dataflow.aggregations import aggregation
 from weir.dataflow.declaring import function_head
 from weir.dataflow.expressions import compiled, predicate
 from weir.dataflow.functions import AggregateColumn, Expression
@@ -41,7 +42,7 @@ from weir.dataflow.logical import (
     has_event_time,
     with_event_time,
 )
-from weir.dataflow.physical import Aggregate, Function, ProcessorHead, RowsAs
+from weir.dataflow.physical import Aggregate, ProcessorHead, RowsAs
 from weir.dataflow.process import BroadcastProcessFunction, ProcessFunction
 from weir.dataflow.spelling import did_you_mean
 from weir.dataflow.steps import (
@@ -110,8 +111,9 @@ class Stream:
         """Add a column, or replace the one of that name."""
         if not isinstance(column, Expression):
             raise JobRejected(
-                f"withColumn({name!r}, {column!r}): a column is needed, not a "
-                f"{type(column).__name__}; use F.expr(…), F.col(…) or F.lit(…)"
+                f"withColumn({name!r}, {column!r}) has no column to add",
+                f"a column is needed, not a {type(column).__name__}",
+                "use F.expr(…), F.col(…) or F.lit(…)",
             )
         compiled(column.sql, self.schema)
         kept = {known: _in_backticks(known) for known in self.columns}
@@ -125,14 +127,16 @@ class Stream:
         """The rows of both, column by column in order; the names are those of this stream."""
         if len(self.columns) != len(other.columns):
             raise JobRejected(
-                f"union: {len(self.columns)} columns do not fit {len(other.columns)}; "
-                "select the same columns on both sides"
+                f"union: {len(self.columns)} columns do not fit {len(other.columns)}",
+                "a union takes the columns of both sides by their place",
+                "select the same columns on both sides",
             )
         for mine, theirs in zip(self.schema, other.schema, strict=True):
             if not mine.type.equals(theirs.type):
                 raise JobRejected(
-                    f"union: column {mine.name!r} is a {written(mine.type)} here and a "
-                    f"{written(theirs.type)} there; cast one of them"
+                    f"union: the types of column {mine.name!r} differ",
+                    f"it is a {written(mine.type)} here and a {written(theirs.type)} there",
+                    "cast one of them",
                 )
         if self.columns != other.columns:
             pairs = zip(self.columns, other.columns, strict=True)
@@ -160,13 +164,15 @@ class Stream:
         """Beside another stream that is broadcast: ``connect(rules.broadcast()).process(…)``."""
         if _is_broadcast(self.node):
             raise JobRejected(
-                "connect: the stream that is broadcast is the argument; "
-                "write stream.connect(rules.broadcast())"
+                "connect: this stream is broadcast",
+                "the stream that is broadcast is the argument",
+                "write stream.connect(rules.broadcast())",
             )
         if not _is_broadcast(other.node):
             raise JobRejected(
-                "connect: the other stream is not broadcast, so no subtask would see all of it; "
-                "write connect(rules.broadcast()), with broadcast() as its last step"
+                "connect: the other stream is not broadcast",
+                "no subtask would see all of it",
+                "write connect(rules.broadcast()), with broadcast() as its last step",
             )
         return Connected(self, other)
 
@@ -180,14 +186,17 @@ class Stream:
         kind = self.schema.field(eventTime).type
         if not kinds.is_timestamp(kind):
             raise JobRejected(
-                f"withWatermark({eventTime!r}): a {written(kind)} tells no time; "
-                "let the source give a timestamp"
+                f"withWatermark({eventTime!r}): this column is not a time",
+                f"it is a {written(kind)}",
+                "let the source give a timestamp",
             )
         try:
             delay = parse_duration(delayThreshold)
         except Unfit as unfit:
             raise JobRejected(
-                f"withWatermark({eventTime!r}, {delayThreshold!r}): {unfit}"
+                f"withWatermark({eventTime!r}, {delayThreshold!r})",
+                unfit.reason,
+                unfit.remedy,
             ) from unfit
         return replace(self, node=with_event_time(self.node, eventTime, delay))
 
@@ -196,8 +205,9 @@ class Stream:
         stream, keys = self._with_columns(columns)
         if not keys:
             raise JobRejected(
-                "groupBy() without columns would keep one state for the whole stream; "
-                'add a column of one value, withColumn("all", F.lit(0)), and group by it'
+                "groupBy() has no columns",
+                "it would keep one state for the whole stream",
+                'add a column of one value, withColumn("all", F.lit(0)), and group by it',
             )
         check_keys("groupBy", keys, stream.schema)
         return Grouped(stream, keys)
@@ -266,9 +276,17 @@ class Stream:
         names = [name for name, _ in columns]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise JobRejected(f"two columns are called {twice!r}; give one of them an alias")
+            raise JobRejected(
+                f"two columns are called {twice!r}",
+                "columns are found by their names",
+                "give one of them an alias",
+            )
         if not columns:
-            raise JobRejected("a stream without columns carries nothing; keep one at least")
+            raise JobRejected(
+                "a stream has no columns",
+                "it would carry nothing",
+                "keep one at least",
+            )
         return self._apply(Project(tuple(columns), self.schema))
 
     def _with_columns(
@@ -282,7 +300,11 @@ class Stream:
             name, text = _named(expression, stream)
             is_there = compiled(text, stream.schema).passes_on == name or made.get(name) == text
             if not is_there and name in stream.columns:
-                raise JobRejected(f"{text!r} cannot be called {name!r}: a column is; rename it")
+                raise JobRejected(
+                    f"{text!r} cannot be called {name!r}",
+                    "another column has this name",
+                    "rename it",
+                )
             if not is_there:
                 stream = stream.withColumn(name, Expression(text))
                 made[name] = text
@@ -292,14 +314,17 @@ class Stream:
     def _require(self, column: str, asked_by: str) -> None:
         if column not in self.columns:
             raise JobRejected(
-                f"{asked_by}: there is no column {column!r}{did_you_mean(column, self.columns)} "
-                f"(columns: {', '.join(self.columns)})"
+                f"{asked_by} names no column of the stream",
+                f"there is no column {column!r} among {', '.join(self.columns)}",
+                f"{did_you_mean(column, self.columns)}choose one of these",
             )
 
     def _wishing(self, asked_by: str, change: Callable[[Wishes], Wishes]) -> "Stream":
         if isinstance(self.node, Exchange | Union):
             raise JobRejected(
-                f"{asked_by}: a union or a redistribution is no operator; say it of what comes next"
+                f"{asked_by} is called on a union or a redistribution",
+                "neither is an operator",
+                "call it on the next operation",
             )
         return replace(self, node=replace(self.node, wishes=change(self.node.wishes)))
 
@@ -336,7 +361,11 @@ class Grouped:
             else:
                 asked += [_aggregate_named(function, of) for of, function in column.items()]
         if not asked:
-            raise JobRejected('agg() computes nothing; add an aggregation, such as F.sum("value")')
+            raise JobRejected(
+                "agg() computes nothing",
+                "it was given no aggregation",
+                'add one, such as F.sum("value")',
+            )
         arguments = tuple(one.argument for one in asked if one.argument is not None)
         stream, names = self.stream._with_columns(arguments)  # noqa: SLF001
         named = iter(names)
@@ -406,8 +435,9 @@ def _in_modes(processed: Stream, output_mode: str, time_mode: str, initial_state
     mode = spelled(time_mode, TIME_MODES, "time mode")
     if mode == "EventTime" and not has_event_time(node.input):
         raise JobRejected(
-            "transformWithState: time mode EventTime needs a watermark; "
-            "call withWatermark right after load()"
+            "transformWithState: time mode EventTime needs a watermark",
+            "the stream has none",
+            "call withWatermark right after load()",
         )
     time = event_time_column(node.input)
     head = replace(node.head, time_mode=mode, event_time=time, initial_state=initial_state)
@@ -434,14 +464,7 @@ def _column(name: str) -> Expression:
 
 
 def _aggregate_named(function: str, column: str) -> AggregateColumn:
-    wanted = "avg" if function.lower() == "mean" else function.lower()
-    if wanted not in set(Function):
-        listed = ", ".join(Function)
-        raise JobRejected(
-            f"there is no aggregation {function!r}{did_you_mean(function, Function)} "
-            f"(there are {listed})"
-        )
-    if wanted == Function.COUNT:
+    chosen = aggregation(function).name
+    if chosen == "count":
         return functions.count(column)
-    chosen = Function(wanted)
     return AggregateColumn(chosen, functions.col(column), f"{chosen}({column})")

@@ -30,8 +30,9 @@ def check_travels(graph: JobGraph, dumps: Dumps) -> None:
                 culprit = _culprit(piece, dumps)
                 raise JobRejected(
                     f"operator {stage.operator!r}: {what} cannot travel to the slots, because of "
-                    f"{culprit}: {error}; make that object inside the function or the processor, "
-                    "where it is used"
+                    f"{culprit}",
+                    str(error),
+                    "make that object inside the function or the processor, where it is used",
                 ) from error
 
 

@@ -69,7 +69,9 @@ def schema_of(declared: SchemaLike) -> pa.Schema:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise JobRejected(
-            f"schema {text!r}: column {twice[0]!r} is there twice; rename one of them"
+            f"schema {text!r}: column {twice[0]!r} is there twice",
+            "columns are found by their names",
+            "rename one of them",
         )
     return pa.schema(fields)
 
@@ -99,8 +101,9 @@ def _written_by(declared: object) -> str:
     if isinstance(declared, Struct):
         return declared.simpleString()
     raise JobRejected(
-        f"a {type(declared).__name__} is no schema; "
-        'give DDL text such as "a long, b string", a StructType or a pyarrow.Schema'
+        f"a {type(declared).__name__} is no schema",
+        "a schema is DDL text, a StructType or a pyarrow.Schema",
+        'give one of these, as in "a long, b string"',
     )
 
 
@@ -123,7 +126,7 @@ class _Parser:
             return self._nested(word)
         if word not in _ATOMS:
             hint = did_you_mean(word, (*_ATOMS, *_NESTED))
-            self._refuse(f"{word!r} is no type of Spark's{hint}")
+            self._refuse(f"{word!r} is no type of Spark's", hint)
         if self._accepts("("):
             return self._with_sizes(_ATOMS[word])
         return _ATOMS[word]
@@ -226,8 +229,9 @@ class _Parser:
         if not self._accepts(mark):
             self._refuse(f"{mark!r} is missing")
 
-    def _refuse(self, reason: str) -> NoReturn:
+    def _refuse(self, cause: str, hint: str = "") -> NoReturn:
         raise JobRejected(
-            f"schema {self.text!r}, at character {self.at}: {reason}; "
-            'write columns as in "a long, b array<string>, c decimal(10,2)"'
+            f"schema {self.text!r}, at character {self.at}",
+            cause,
+            f'{hint}write columns as in "a long, b array<string>, c decimal(10,2)"',
         )

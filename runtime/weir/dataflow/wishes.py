@@ -12,8 +12,10 @@ def written_uid(name: str) -> str:
     """A uid becomes a part of file names and messages, so it is plain."""
     if not _UID.fullmatch(name):
         raise JobRejected(
-            f"uid {name!r}: up to 100 letters, digits, dots, dashes and underscores make a uid, "
-            "and the first is a letter or a digit; choose another"
+            f"uid {name!r} is not allowed",
+            "a uid has up to 100 letters, digits, dots, dashes and underscores and begins with "
+            "a letter or a digit",
+            "choose another",
         )
     return name
 
@@ -21,6 +23,8 @@ def written_uid(name: str) -> str:
 def width(parallelism: int, asked_by: str) -> int:
     if not 1 <= parallelism <= MAX_PARALLELISM_LIMIT:
         raise JobRejected(
-            f"{asked_by}({parallelism}): the number must be between 1 and {MAX_PARALLELISM_LIMIT}"
+            f"{asked_by}({parallelism}) is out of range",
+            f"the number must be between 1 and {MAX_PARALLELISM_LIMIT}",
+            "choose one in this range",
         )
     return parallelism

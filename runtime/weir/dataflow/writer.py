@@ -90,7 +90,8 @@ class StreamWriter:
             return self.mode or "append"
         if self.mode == "append":
             raise JobRejected(
-                "output mode append: the rows of an aggregation change as more rows come, "
-                'so none of them is ever final; use outputMode("update")'
+                "output mode append does not fit an aggregation",
+                "its rows change as more rows come, so none of them is ever final",
+                'use outputMode("update")',
             )
         return "update"

@@ -11,18 +11,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from weir.api.environment_variables import (
+    WEIR_ATTEMPT,
+    WEIR_DEPLOYMENT,
+    WEIR_FRESH,
+    WEIR_FROM,
+    WEIR_JOB,
+    WEIR_LOWEST_CHECKPOINT,
+    WEIR_RERUN,
+    WEIR_TAKE_OVER,
+    WEIR_TERMINATION_LOG,
+)
 from weir.core.ids import NO_CHECKPOINT, CheckpointId
 from weir.errors import JobRejected
-
-JOB = "WEIR_JOB"
-ATTEMPT = "WEIR_ATTEMPT"
-DEPLOYMENT = "WEIR_DEPLOYMENT"
-LOWEST_CHECKPOINT = "WEIR_LOWEST_CHECKPOINT"
-FRESH = "WEIR_FRESH"
-FROM = "WEIR_FROM"
-TAKE_OVER = "WEIR_TAKE_OVER"
-RERUN = "WEIR_RERUN"
-TERMINATION_LOG = "WEIR_TERMINATION_LOG"
 
 NUMBER = re.compile("[0-9]{1,18}")
 
@@ -55,39 +56,41 @@ class Assignment:
 
 
 def assignment_of(variables: Mapping[str, str]) -> Assignment:
-    lowest, attempt = _number(variables, LOWEST_CHECKPOINT), _number(variables, ATTEMPT)
-    is_fresh = _truth(variables, FRESH)
-    if is_fresh and (lowest or variables.get(FROM)):
-        other = LOWEST_CHECKPOINT if lowest else FROM
+    lowest, attempt = _number(variables, WEIR_LOWEST_CHECKPOINT), _number(variables, WEIR_ATTEMPT)
+    is_fresh = _truth(variables, WEIR_FRESH)
+    if is_fresh and (lowest or variables.get(WEIR_FROM)):
+        other = WEIR_LOWEST_CHECKPOINT if lowest else WEIR_FROM
         raise JobRejected(
-            f"{FRESH} asks for a start without state and {other} for a start with it."
-            " Remedy: set one of them only."
+            f"{WEIR_FRESH} and {other} contradict each other",
+            f"{WEIR_FRESH} asks for a start without state and {other} for a start with it",
+            "set only one of them",
         )
-    deployment = variables.get(DEPLOYMENT, "")
+    deployment = variables.get(WEIR_DEPLOYMENT, "")
     return Assignment(
         deployment=deployment,
         job=_job(variables),
         attempt=attempt,
         lowest_checkpoint=CheckpointId(lowest or NO_CHECKPOINT),
         is_fresh=is_fresh,
-        takes_over=bool(deployment) or _truth(variables, TAKE_OVER),
-        reruns=bool(deployment) or _truth(variables, RERUN),
+        takes_over=bool(deployment) or _truth(variables, WEIR_TAKE_OVER),
+        reruns=bool(deployment) or _truth(variables, WEIR_RERUN),
     )
 
 
 def termination_log(variables: Mapping[str, str]) -> Path | None:
     """Where the driver's last report goes; nowhere if it is not set."""
-    place = variables.get(TERMINATION_LOG)
+    place = variables.get(WEIR_TERMINATION_LOG)
     return Path(place) if place else None
 
 
 def _job(variables: Mapping[str, str]) -> str:
     """One directory, directly below the storage."""
-    name = variables.get(JOB, "")
+    name = variables.get(WEIR_JOB, "")
     if "/" in name or name in (".", ".."):
         raise JobRejected(
-            f"{JOB} = {name} is not the name of a directory."
-            " Remedy: use the name of the job's directory below its checkpoint storage."
+            f"{WEIR_JOB} = {name} is not allowed",
+            "it is not the name of a directory",
+            "use the name of the job's directory below its checkpoint storage",
         )
     return name
 
@@ -97,7 +100,11 @@ def _number(variables: Mapping[str, str], name: str) -> int | None:
     if not text:
         return None
     if not NUMBER.fullmatch(text):
-        raise JobRejected(f"{name} = {text[:40]} is no number. Remedy: use 0, 1, 2 and so on.")
+        raise JobRejected(
+            f"{name} = {text[:40]} is not allowed",
+            "it is no number",
+            "use 0, 1, 2 and so on",
+        )
     return int(text)
 
 
@@ -105,4 +112,8 @@ def _truth(variables: Mapping[str, str], name: str) -> bool:
     text = variables.get(name, "")
     if text in ("", "false", "true"):
         return text == "true"
-    raise JobRejected(f"{name} = {text[:40]} is neither. Remedy: use true or false.")
+    raise JobRejected(
+        f"{name} = {text[:40]} is not allowed",
+        "it is neither true nor false",
+        "use true or false",
+    )

@@ -99,11 +99,11 @@ class Committing:
             ]
 
         waiter = ThreadPoolExecutor(1, thread_name_prefix="weir-resolve")
-        waiter.submit(self._await_all, action.ticket, begun)
+        waiter.submit(self._await_all, action.operation, begun)
         waiter.shutdown(wait=False)
 
     def _await_all(
-        self, ticket: int, begun: Callable[[], list[tuple[OperatorId, Future[None]]]]
+        self, operation: int, begun: Callable[[], list[tuple[OperatorId, Future[None]]]]
     ) -> None:
         sink = OperatorId("")
         try:
@@ -114,14 +114,14 @@ class Committing:
         except UserCodeFailed as failure:
             log.warning("Transactions of an earlier attempt are still open: %s", failure)
             unresolved = events.TransactionsUnresolved(
-                ticket, sink, str(failure), error_of(failure)
+                operation, sink, str(failure), error_of(failure)
             )
             self._tell(unresolved)
         except BaseException as problem:  # noqa: BLE001 - connectors, user code, native code
             log.warning("Transactions of an earlier attempt are still open: %s", in_words(problem))
-            self._tell(events.TransactionsUnresolved(ticket))
+            self._tell(events.TransactionsUnresolved(operation))
         else:
-            self._tell(events.TransactionsResolved(ticket))
+            self._tell(events.TransactionsResolved(operation))
 
     def close(self) -> None:
         for thread in self._threads.values():

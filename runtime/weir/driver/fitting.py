@@ -15,7 +15,7 @@ from weir.connectors.pyspark.declaring import states_declared_by
 from weir.core.ids import OperatorId
 from weir.core.snapshots import Manifest, StateFile
 from weir.dataflow.physical import AggregateHead, JobGraph, ProcessorHead
-from weir.errors import JobRejected
+from weir.errors import JobRejected, reject_all
 from weir.state.evolution import obstacles
 from weir.state.shapes import AGGREGATES, StateShape, shape_of_file, told_apart
 from weir.state.table import AggregateTable
@@ -28,7 +28,7 @@ def check_state_fits(
     store: ObjectStore, manifest: Manifest, graph: JobGraph, *, allow_non_restored: bool
 ) -> None:
     """Refuse a restore that would fail or lose state, with every reason there is."""
-    found: list[str] = []
+    found: list[JobRejected] = []
     for stage in graph.stages:
         match stage.head:
             case ProcessorHead():
@@ -39,10 +39,11 @@ def check_state_fits(
                 problems = _of_aggregation(stage.head, shapes)
             case _:
                 continue
-        found += [f"operator {stage.operator!r}: {problem}" for problem in problems]
+        subject = f"{manifest.location}, operator {stage.operator!r}"
+        found += [problem.prefixed(subject) for problem in problems]
     if found:
-        listed = "\n".join(dict.fromkeys(found))
-        raise JobRejected(f"The state at {manifest.location} does not fit the job.\n{listed}")
+        distinct = {problem.parts: problem for problem in found}
+        raise reject_all(f"the state at {manifest.location}", list(distinct.values()))
 
 
 def _shapes(store: ObjectStore, manifest: Manifest, operator: OperatorId) -> list[StateShape]:
@@ -64,7 +65,9 @@ def _shape(store: ObjectStore, file: StateFile) -> StateShape:
     return shape_of_file(partial(store.read_start, file.path))
 
 
-def _of_processor(head: ProcessorHead, shapes: list[StateShape], *, drops: bool) -> Iterator[str]:
+def _of_processor(
+    head: ProcessorHead, shapes: list[StateShape], *, drops: bool
+) -> Iterator[JobRejected]:
     if not shapes:
         return
     declared = states_declared_by(head)
@@ -72,28 +75,31 @@ def _of_processor(head: ProcessorHead, shapes: list[StateShape], *, drops: bool)
     for stored in shapes:
         if stored.name in declared.shapes:
             for problem in obstacles(stored, declared.shapes[stored.name]):
-                yield (
-                    f"state '{stored.name}': {problem}. Remedy: declare it as it was, or give the"
-                    " new one another name."
+                yield JobRejected(
+                    f"state {stored.name!r} does not fit",
+                    problem,
+                    "declare it as it was, or give the new one another name",
                 )
         elif not drops and stored.name not in declared.deleted:
-            yield (
-                f"state '{stored.name}' is not declared by {name}.init any more. Remedy: declare"
-                f" it, drop it with handle.deleteIfExists({stored.name!r}) in init, or allow"
-                " non-restored state and lose it."
+            yield JobRejected(
+                f"state {stored.name!r} would be lost",
+                f"{name}.init does not declare it any more",
+                f"declare it, drop it with handle.deleteIfExists({stored.name!r}) in init, or allow"
+                " non-restored state and lose it",
             )
 
 
-def _of_aggregation(head: AggregateHead, shapes: list[StateShape]) -> Iterator[str]:
+def _of_aggregation(head: AggregateHead, shapes: list[StateShape]) -> Iterator[JobRejected]:
     table = AggregateTable(head.keys, head.aggregates, head.input)
     for stored in shapes:
         if stored.kind != AGGREGATES:
-            yield (
-                f"state '{stored.name}' was kept by a processor, and the operator is an aggregation"
-                " now. Remedy: give the aggregation a uid of its own."
+            yield JobRejected(
+                f"state {stored.name!r} does not fit",
+                "a processor kept it, and the operator is an aggregation now",
+                "give the aggregation a new uid",
             )
             continue
         try:
             table.places(pa.schema((*stored.keys, *stored.fields)))
         except JobRejected as refused:
-            yield str(refused)
+            yield refused

@@ -2,18 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import assert_never
 
 from weir.core import attempt as attempts
-from weir.core.coordinator import actions, closing
-from weir.core.ids import NO_CHECKPOINT, CheckpointId, Epoch, RequestId, SlotId
-from weir.core.job import Action, Job, Launch
+from weir.core.coordinator import actions, events, shutdown
+from weir.core.ids import NO_CHECKPOINT, CheckpointId, Epoch, OperatorId, RequestId, SlotId
+from weir.core.job import DriverAction, Event, Job, Launch
 from weir.core.rescale import Inheritance
 from weir.driver.committing import Committing
 from weir.driver.slots import Slots
 from weir.driver.storing import Storing
 from weir.wire.control import Abort, Completed, HostSubtasks, Reset, Seated
 
-Outcome = actions.Granted | actions.Denied
+Outcome = actions.RequestSucceeded | actions.RequestFailed
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +26,9 @@ class DriverHands:
     storing: Storing
     committing: Committing
     answer: Callable[[RequestId, Outcome], None]
+    tell: Callable[[Event], None]
 
-    def carry_out(self, action: Action, job: Job) -> None:
+    def carry_out(self, action: DriverAction, job: Job) -> None:  # noqa: C901 - a table
         match action:
             case (
                 actions.Trigger()
@@ -48,15 +50,37 @@ class DriverHands:
                 self.storing.carry_out(action)
             case actions.CommitTransactions():
                 self.committing.commit(action)
-            case actions.ResolveTransactions(attempt=closing.ALL_ATTEMPTS):
+            case actions.ResolveTransactions(attempt=shutdown.ALL_ATTEMPTS):
                 self.slots.dismiss()
                 self.committing.resolve(self.epoch, action, self.slots.until_gone)
             case actions.ResolveTransactions():
                 self.committing.resolve(self.epoch, action)
-            case actions.Answer(request, outcome):
+            case actions.CompleteRequest(request, outcome):
                 self.answer(request, outcome)
+            case actions.SnapshotOperators(checkpoint, operators):
+                self._refuse_snapshots(checkpoint, operators)
+            case (
+                actions.ReportTriggered()
+                | actions.ReportCompleted()
+                | actions.ReportAborted()
+                | actions.FailAttempt()
+                | attempts.ReportStatus()
+                | attempts.ReportRestart()
+            ):
+                pass  # the log and the statistics show them
             case _:
-                pass
+                assert_never(action)
+
+    def _refuse_snapshots(
+        self, checkpoint: CheckpointId, operators: tuple[OperatorId, ...]
+    ) -> None:
+        """The core snapshots the enumerators itself; the driver has no other coordinators.
+
+        Without an answer the checkpoint would wait for them until its timeout.
+        """
+        for operator in operators:
+            cause = f"the driver has no coordinator of {operator}"
+            self.tell(events.OperatorNotSnapshotted(checkpoint, operator, cause))
 
     def _tell_subtasks(
         self,

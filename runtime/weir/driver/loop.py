@@ -14,7 +14,7 @@ from typing import Protocol
 from weir.core.coordinator.actions import EndDriver
 from weir.core.hearing import heard
 from weir.core.invariants import violations
-from weir.core.job import Action, Event, Job, next_deadline, step
+from weir.core.job import Action, DriverAction, Event, Job, next_deadline, step
 from weir.core.telling import Level, Line, tell
 from weir.driver.passing_time import PassingTime
 from weir.errors import WeirError
@@ -34,7 +34,7 @@ LONGEST_WAIT_SECONDS = 60.0
 class Hands(Protocol):
     """Whoever carries actions out. Must not wait: what takes time answers with an event later."""
 
-    def carry_out(self, action: Action, job: Job) -> None: ...
+    def carry_out(self, action: DriverAction, job: Job) -> None: ...
 
 
 Witness = Callable[[Event, Job, tuple[Action, ...]], None]

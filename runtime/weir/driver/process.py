@@ -212,7 +212,9 @@ class Driver:
         return Ending(end.status, end.fenced)
 
     def _claim_sinks(self, begun: Begun, job: Job) -> None:
-        commits = {sink: ledger.sequence for sink, ledger in job.coordinator.ledgers.items()}
+        commits = {
+            sink: ledger.sequence for sink, ledger in job.coordinator.commits.ledgers.items()
+        }
         directory, resolution = self._submission.directory, begun.resolution
         restores_another = isinstance(
             resolution, recovery.RestoreFrom
@@ -242,6 +244,7 @@ class Driver:
             Storing(self._store, self._journal, self._threads, self.tell),
             self._committing,
             self._requests.answer,
+            self.tell,
         )
         witnesses: list[Witness] = [self.statistics.witness, self._source_commits.witness]
         if submission.trace_directory is not None:

@@ -11,19 +11,19 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from uuid import uuid4
 
-from weir.core.coordinator.actions import Denied, Granted
+from weir.core.coordinator.actions import RequestFailed, RequestSucceeded
 from weir.core.coordinator.events import CheckpointRequested
 from weir.core.ids import RequestId
 from weir.core.job import Event
 from weir.core.reasons import Reason
 from weir.core.snapshots import CheckpointKind
 
-Outcome = Granted | Denied
+Outcome = RequestSucceeded | RequestFailed
 
 KEPT_ANSWERS = 1_000
 """Requests that stay known after their answer; older ones are forgotten."""
 
-TOO_LATE = Denied(Reason.CHECKPOINT_COORDINATOR_SHUTDOWN, "the job's driver has ended")
+TOO_LATE = RequestFailed(Reason.CHECKPOINT_COORDINATOR_SHUTDOWN, "the job's driver has ended")
 
 
 class Requests:

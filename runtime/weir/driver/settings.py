@@ -6,7 +6,7 @@ from weir.api.checkpointing import CheckpointingMode
 from weir.api.config import JobConfig
 from weir.api.recovery import ClaimMode
 from weir.api.restart import RestartConfig, RestartType
-from weir.core.coordinator.aborting import manifest_path
+from weir.core.checkpoint_paths import manifest_path
 from weir.core.ids import NO_CHECKPOINT, CheckpointId
 from weir.core.policy import Mode, Policy, Retention
 from weir.core.recovery import Wish

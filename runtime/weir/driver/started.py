@@ -42,8 +42,9 @@ class StartedJobs:
         """A driver that was started for one job, by its name, has no directory for a second."""
         if self._jobs:
             raise JobRejected(
-                f"this driver was started for job {job} alone, and its script starts a second one."
-                " Remedy: write both results in one job, or give each job a resource of its own."
+                f"this driver was started for job {job} alone, and its script starts a second one",
+                "a managed driver runs one job",
+                "write both results in one job, or give each job its resource",
             )
 
 

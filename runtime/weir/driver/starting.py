@@ -14,7 +14,7 @@ from functools import partial
 from typing import cast
 
 from weir.core import recovery, takeover
-from weir.core.coordinator import Reign
+from weir.core.coordinator import EpochState
 from weir.core.ids import OperatorId
 from weir.core.journal import Entry, EpochTaken
 from weir.core.lifecycle import JobStatus
@@ -45,7 +45,7 @@ class AlreadyOver:
 class Begun:
     """The epoch is ours."""
 
-    reign: Reign
+    reign: EpochState
     resolution: recovery.Resolution
 
 
@@ -117,10 +117,11 @@ def _check_predecessor(
     found = ask(last)
     if not takeover.may_replace(found):
         raise JobRejected(
-            f"another driver runs a job of this name: {last.driver}, whose API is {last.address}."
-            " Remedy: end that job with `weir stop` or `weir cancel`, give this one another name"
-            " (appName or queryName), or replace that driver with `weir run --take-over` or the"
-            " setting weir.takeOver = true."
+            "another driver runs a job of this name",
+            f"it is {last.driver}, whose API is {last.address}",
+            "end that job with `weir stop` or `weir cancel`, give this one another name "
+            "(appName or queryName), or replace that driver with `weir run --take-over` or the "
+            "setting weir.takeOver = true",
         )
     if found is takeover.Liveness.UNKNOWN:
         log.warning(
@@ -178,7 +179,7 @@ class Starting:
         if not until_answered(lambda: self.journal.create(claim.index, claim.entry), self.pause):
             log.info("Another driver took the job's log over; reading it again.")
             return None
-        return Begun(takeover.reign(claim, resolution, self.directory), resolution)
+        return Begun(takeover.epoch_state(claim, resolution, self.directory), resolution)
 
     def _resolve(self, entries: Entries, topology: Topology) -> recovery.Resolution:
         """What to restore from; raises if starting would lose or repeat something."""
@@ -189,7 +190,9 @@ class Starting:
         resolution = recovery.resolve(recovery.Facts(entries, found), self.wish, topology)
         if isinstance(resolution, recovery.Refuse):
             raise JobRejected(
-                f"{resolution.subject}: {resolution.reason}. Remedy: {resolution.remedy}."
+                f"{resolution.subject} cannot be restored",
+                resolution.reason,
+                resolution.remedy,
             )
         if isinstance(resolution, recovery.RestoreFrom):
             self.judge(resolution.manifest)

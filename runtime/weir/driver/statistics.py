@@ -83,7 +83,7 @@ class Statistics:
         self.restored: Manifest | None = None
         self.restored_at = Millis(0)
         self.last_failure = ""
-        self._doom: actions.DoomAttempt | None = None
+        self._failed_attempt: actions.FailAttempt | None = None
         self.newest: CheckpointRecord | None = None
         """The newest completed one that the job can go on from, however long ago."""
 
@@ -117,10 +117,10 @@ class Statistics:
 
     def _with_cause(self, why: str) -> str:
         """The log has told the cause with the failed checkpoint; a status stands alone."""
-        doom = self._doom
-        if doom is None or not doom.cause or not why.startswith(doom.why):
+        failed = self._failed_attempt
+        if failed is None or not failed.cause or not why.startswith(failed.why):
             return why
-        return f"{why}: {doom.cause}"
+        return f"{why}: {failed.cause}"
 
     def _acked(self, event: events.SubtaskAcked) -> None:
         record = self._records.get(event.checkpoint)
@@ -134,8 +134,8 @@ class Statistics:
         match action:
             case ReportStatus(status, missing):
                 self.status, self.missing_slots = status, missing
-            case actions.DoomAttempt():
-                self._doom = action
+            case actions.FailAttempt():
+                self._failed_attempt = action
             case ReportRestart(why=why):
                 self.counts.restarts += 1
                 self.last_failure = self._with_cause(why)

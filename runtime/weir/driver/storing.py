@@ -108,8 +108,8 @@ class Storing:
             self._store.delete(action.paths)
         except Exception as problem:  # noqa: BLE001 - storage may fail in any way
             log.warning("Files could not be deleted: %s", problem)
-            return events.FilesNotDeleted(action.ticket)
-        return events.FilesDeleted(action.ticket)
+            return events.FilesNotDeleted(action.operation)
+        return events.FilesDeleted(action.operation)
 
     def _prepare(self, action: actions.PrepareLocation) -> Event:
         try:

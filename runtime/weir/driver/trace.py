@@ -13,8 +13,8 @@ from typing import IO
 
 from weir.core import attempt as attempts
 from weir.core import coordinator as checkpoints
-from weir.core.coordinator import Reign
-from weir.core.coordinator.state import Borrowed, FromNothing
+from weir.core.coordinator import EpochState
+from weir.core.coordinator.state import OwnCheckpoints, Unclaimed
 from weir.core.enumerator import Splits
 from weir.core.health import Health
 from weir.core.ids import OperatorId
@@ -33,7 +33,7 @@ class Beginning:
     policy: Policy
     topology: Topology
     strategy: Strategy
-    reign: Reign
+    reign: EpochState
     splits: Mapping[OperatorId, Splits]
     without_in_flight: bool
     health: Health
@@ -51,7 +51,7 @@ class Beginning:
         return job, commits
 
 
-register(Beginning, FromNothing, Borrowed, NoRestart, FixedDelay, ExponentialDelay, FailureRate)
+register(Beginning, OwnCheckpoints, Unclaimed, NoRestart, FixedDelay, ExponentialDelay, FailureRate)
 
 
 class Trace:

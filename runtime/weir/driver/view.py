@@ -13,7 +13,7 @@ from uuid import uuid4
 from weir.api.checkpointing import Retention
 from weir.api.config import JobConfig
 from weir.api.report import MOST_REQUESTS, JobReport
-from weir.core.coordinator.actions import Denied, Granted
+from weir.core.coordinator.actions import RequestFailed, RequestSucceeded
 from weir.core.ids import OperatorId, RequestId, SlotId, SubtaskId
 from weir.core.lifecycle import JobStatus
 from weir.core.policy import Policy
@@ -39,7 +39,7 @@ from weir.wire.links import Address
 NO_TIME = 1 << 62
 """A watermark this far away, in either direction, is no point in time."""
 
-Outcome = Granted | Denied
+Outcome = RequestSucceeded | RequestFailed
 
 
 class Described(Protocol):
@@ -246,16 +246,18 @@ class DriverView:
         if known == order:
             return key
         raise JobRejected(
-            f"the idempotency key {key} belongs to another request of job"
-            f" {self._submission.name}. Remedy: use a new key for a new request."
+            f"the idempotency key {key} cannot be used for this request",
+            f"it belongs to another request of job {self._submission.name}",
+            "use a new key for a new request",
         )
 
     def _refuse_if_over(self) -> None:
         status = self._driver.statistics.status
         if status.is_terminal:
             raise JobRejected(
-                f"job {self._submission.name} is {status} and takes no orders any more."
-                " Remedy: start it again."
+                f"job {self._submission.name} accepts no requests",
+                f"it is {status}",
+                "start it again",
             )
 
     def _give(self, order: Order, request: str) -> None:
@@ -414,14 +416,14 @@ def _cancelled(request: str, status: JobStatus) -> RequestState:
 
 def _ended(request: str, outcome: Outcome) -> RequestState:
     match outcome:
-        case Granted(checkpoint, location):
+        case RequestSucceeded(checkpoint, location):
             return RequestState(
                 id=request,
                 status=RequestStatus.COMPLETED,
                 location=location,
                 checkpoint=checkpoint,
             )
-        case Denied(reason, message):
+        case RequestFailed(reason, message):
             return RequestState(
                 id=request, status=RequestStatus.FAILED, reason=reason.name, message=message
             )

@@ -205,8 +205,9 @@ def _form(channel: ChannelId, given: pa.Schema) -> _Form:
             sent = sent.set(index, field.with_type(field.type.value_type))
         elif _has_dictionary(field.type):
             raise JobRejected(
-                f"Column '{field.name}' on channel {channel} has a dictionary inside of its type "
-                f"{field.type}. Cast it to a type without dictionaries first."
+                f"column {field.name!r} on channel {channel} cannot be sent",
+                f"its type {field.type} has a dictionary inside",
+                "cast it to a type without dictionaries first",
             )
     return _Form(given, sent, encoded=sent is not given)
 
@@ -221,8 +222,9 @@ def _serialized(channel: ChannelId, batch: pa.RecordBatch, form: _Form) -> pa.Bu
     payload = (_decoded(batch, form.sent) if form.encoded else batch).serialize()
     if payload.size > FRAME_LIMIT:
         raise JobRejected(
-            f"A batch of {batch.num_rows} rows on channel {channel} has {payload.size} bytes, "
-            f"above the limit of {FRAME_LIMIT}. Emit smaller batches."
+            f"a batch of {batch.num_rows} rows on channel {channel} cannot be sent",
+            f"it has {payload.size} bytes, above the limit of {FRAME_LIMIT}",
+            "emit smaller batches",
         )
     return payload
 

@@ -35,7 +35,8 @@ def refusal_without_token(guard: Guard, authorization: bytes) -> Refusal | None:
     what = "the bearer token is not this job's" if is_bearer else "the request has no bearer token"
     refusal = refuse(
         HTTPStatus.UNAUTHORIZED,
-        f"{what}, and only its bearer may ask for this",
+        what,
+        "only its bearer may ask for this",
         "send the header Authorization: Bearer with the token that the driver was started with",
     )
     refusal.headers = {"WWW-Authenticate": "Bearer"}

@@ -17,9 +17,13 @@ class Body(BaseModel):
 
 
 class Problem(Body):
-    """A refusal: what is wrong, why, and what to do about it."""
+    """A refusal: the problem, its cause and the remedy."""
 
     title: str
+    """What is wrong."""
     status: int
+    """The code of the answer."""
     cause: str
+    """Why it is wrong."""
     remedy: str
+    """What to do about it."""

@@ -25,9 +25,11 @@ def check_certificate(tls: Tls) -> None:
         _shake_hands(guest, listener)
     except (OSError, ValueError) as problem:
         raise JobRejected(
-            f"TLS cannot use the certificate {tls.certificate} with the key {tls.key} and the"
-            f" authority {tls.authority}: {_cause(problem)}. Remedy: use a certificate that is"
-            " valid today, its own key, and the certificate of the authority that signed it."
+            f"TLS cannot use the certificate {tls.certificate} with the key {tls.key} and the "
+            f"authority {tls.authority}",
+            _cause(problem),
+            "use a certificate that is valid today, its key, and the certificate of the "
+            "authority that signed it",
         ) from problem
 
 

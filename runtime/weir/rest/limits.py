@@ -140,7 +140,8 @@ def _too_long(method: str, headers: dict[bytes, bytes]) -> Refusal | None:
 def _above_the_limit() -> Refusal:
     return refuse(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        f"the body may have more than {LONGEST_BODY} bytes, the most that this API reads",
+        "the body is too long",
+        f"it may have more than {LONGEST_BODY} bytes, the most that this API reads",
         "send no body with a question, and the order alone with an order",
     )
 

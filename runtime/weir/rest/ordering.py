@@ -142,6 +142,7 @@ async def request_state(
         raise refuse(
             HTTPStatus.NOT_FOUND,
             f"this driver has no request {request}",
-            "ask again with the same Idempotency-Key; a driver that was restarted has forgotten",
+            "it was never made, or the driver was restarted since",
+            "ask again with the same Idempotency-Key",
         )
     return state

@@ -68,6 +68,7 @@ def task_details(checkpoint: CheckpointNumber, operator: str, view: View) -> Tas
     raise refuse(
         HTTPStatus.NOT_FOUND,
         f"the job has no operator {operator!r}",
+        "no operator of its graph has this uid",
         "GET /v1/job/graph lists the operators",
     )
 
@@ -76,5 +77,6 @@ def _forgotten(checkpoint: int) -> Refusal:
     return refuse(
         HTTPStatus.NOT_FOUND,
         f"checkpoint {checkpoint} is not in this driver's history",
-        "GET /v1/job/checkpoints lists those that are; older ones are forgotten",
+        "it was never taken, or the history has dropped it because it is old",
+        "GET /v1/job/checkpoints lists the checkpoints in the history",
     )

@@ -1,4 +1,4 @@
-"""How the API says no: what is wrong, why, and what to do about it.
+"""Answers a request that is refused with the problem, its cause and the remedy.
 
 A problem never repeats what a client sent in a header or a body: it could be a secret.
 """
@@ -28,8 +28,8 @@ class Refusal(Exception):
         self.headers = headers
 
 
-def refuse(status: HTTPStatus, cause: str, remedy: str) -> Refusal:
-    return Refusal(Problem(title=status.phrase, status=status, cause=cause, remedy=remedy))
+def refuse(status: HTTPStatus, problem: str, cause: str, remedy: str) -> Refusal:
+    return Refusal(Problem(title=problem, status=status, cause=cause, remedy=remedy))
 
 
 def speak_in_problems(app: FastAPI) -> None:
@@ -61,12 +61,11 @@ def _refused(request: Request, problem: Exception) -> JSONResponse:
 def _invalid(request: Request, problem: Exception) -> JSONResponse:
     del request
     assert isinstance(problem, RequestValidationError), "registered for invalid requests"
-    cause, remedy = _explained(problem.errors())
-    return answer_to(refuse(HTTPStatus.UNPROCESSABLE_ENTITY, cause, remedy))
+    return answer_to(refuse(HTTPStatus.UNPROCESSABLE_ENTITY, *_explained(problem.errors())))
 
 
-def _explained(errors: Sequence[dict[str, object]]) -> tuple[str, str]:
-    """The first thing that is wrong with a request, and how to write it."""
+def _explained(errors: Sequence[dict[str, object]]) -> tuple[str, str, str]:
+    """The first part of a request that is wrong, why, and how to write it."""
     first = errors[0]
     place = first["loc"]
     assert isinstance(place, tuple), "pydantic says where as a tuple"
@@ -74,32 +73,37 @@ def _explained(errors: Sequence[dict[str, object]]) -> tuple[str, str]:
     context = first.get("ctx")
     unfit = context.get("error") if isinstance(context, dict) else None
     if isinstance(unfit, Unfit):
-        return f"{where}: {unfit.reason}", unfit.remedy
-    return f"{where}: {first['msg']}", SEE_DESCRIPTION
+        return f"{where} is refused", unfit.reason, unfit.remedy
+    return f"{where} is refused", str(first["msg"]), SEE_DESCRIPTION
 
 
 def _not_routed(request: Request, problem: Exception) -> JSONResponse:
     assert isinstance(problem, HTTPException), "registered for the framework's own refusals"
     status = HTTPStatus(problem.status_code)
-    what = f"{request.method} {request.url.path}: {problem.detail}"
-    return answer_to(refuse(status, what, SEE_DESCRIPTION))
+    what = f"{request.method} {request.url.path} is refused"
+    return answer_to(refuse(status, what, problem.detail, SEE_DESCRIPTION))
 
 
 def _rejected(request: Request, problem: Exception) -> JSONResponse:
     del request
-    cause, _, remedy = str(problem).partition(" Remedy: ")
-    return answer_to(refuse(HTTPStatus.CONFLICT, cause, remedy or "see the job's status"))
+    assert isinstance(problem, JobRejected), "registered for refusals of the job"
+    return answer_to(refuse(HTTPStatus.CONFLICT, *problem.parts))
 
 
 def _unavailable(request: Request, problem: Exception) -> JSONResponse:
     del request
     assert isinstance(problem, Unavailable), "registered for what time may heal"
-    refusal = refuse(HTTPStatus.SERVICE_UNAVAILABLE, str(problem), "try again later")
+    refusal = refuse(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        problem.problem,
+        problem.cause or "a service that the job needs does not answer",
+        problem.remedy or "try again later",
+    )
     refusal.headers = {"Retry-After": str(max(round(problem.retry_after), 1))}
     return answer_to(refusal)
 
 
 def _broken(request: Request, problem: Exception) -> JSONResponse:
-    cause = f"{request.method} {request.url.path} failed: {type(problem).__name__}"
-    remedy = "the driver's log has the trace; the job itself is not affected"
-    return answer_to(refuse(HTTPStatus.INTERNAL_SERVER_ERROR, cause, remedy))
+    what = f"{request.method} {request.url.path} failed"
+    remedy = "see the trace in the driver's log; the job itself is not affected"
+    return answer_to(refuse(HTTPStatus.INTERNAL_SERVER_ERROR, what, type(problem).__name__, remedy))

@@ -99,10 +99,10 @@ def _listening(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as problem:
-        raise JobRejected(_why_not(host, port, problem)) from problem
+        raise _not_listening(host, port, problem) from problem
 
 
-def _why_not(host: str, port: int, problem: OSError) -> str:
+def _not_listening(host: str, port: int, problem: OSError) -> JobRejected:
     match problem.errno:
         case errno.EADDRINUSE:
             cause = "another process listens there"
@@ -113,4 +113,4 @@ def _why_not(host: str, port: int, problem: OSError) -> str:
         case _:
             cause = problem.strerror or str(problem)
             remedy = "choose an address of this machine, such as 127.0.0.1"
-    return f"port {port} of {host} cannot serve the job's API: {cause}. Remedy: {remedy}."
+    return JobRejected(f"port {port} of {host} cannot serve the job's API", cause, remedy)

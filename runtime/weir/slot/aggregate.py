@@ -69,8 +69,9 @@ class AggregateOperator(Stateless):
             state = read_keyed(data, groups)
             if state.name != STATE_NAME:
                 raise JobRejected(
-                    f"The snapshot's state '{state.name}' was not kept by an aggregation. Give the"
-                    " aggregation a uid of its own, and allow that other state is not restored."
+                    f"the snapshot's state {state.name!r} cannot be restored by an aggregation",
+                    "it was not kept by an aggregation",
+                    "give the aggregation a new uid, and allow that other state is not restored",
                 )
             self._table.load(state.table)
             is_as_it_was = is_as_it_was and state.table.schema.equals(self._table.schema)

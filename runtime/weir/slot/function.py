@@ -78,8 +78,9 @@ class FunctionOperator(Stateless):
     def _state(self, name: str) -> RowList | BroadcastMap:
         if name not in self._states:
             raise JobRejected(
-                f"The checkpoint has a state '{name}' that {self._name}.init does not declare."
-                " Declare it, or drop it with handle.deleteIfExists in init."
+                f"the checkpoint has a state {name!r} that {self._name}.init does not declare",
+                "its rows have no place in the job",
+                "declare it, or drop it with handle.deleteIfExists in init",
             )
         return self._states[name]
 
@@ -87,8 +88,9 @@ class FunctionOperator(Stateless):
         declared = tuple(handle.declared.values())
         if declared != self._head.states:
             raise JobRejected(
-                f"{self._name}.init declares other states here than where the stream was "
-                "described; declare the same ones whenever it is called"
+                f"{self._name}.init declares other states here than where the stream was described",
+                "states must not depend on where init is called",
+                "declare the same ones whenever it is called",
             )
 
     def _open_broadcast_states(self, *, is_open: bool) -> None:

@@ -66,8 +66,9 @@ class StateFiles:
         piece = state_files.small(content, limit)
         if piece is None:
             raise JobRejected(
-                f"{path.rsplit('/', 1)[-1]} has {content.size} bytes, but checkpoints in memory "
-                f"are limited to {limit} for each piece; set checkpointing.storage to a directory"
+                f"{path.rsplit('/', 1)[-1]} has {content.size} bytes",
+                f"checkpoints in memory are limited to {limit} for each piece",
+                "set checkpointing.storage to a directory",
             )
         return piece
 

@@ -283,14 +283,15 @@ def _decoded(item: bytes, declared: StateDeclaration) -> pa.Table:
     kind = Redistribution((table.schema.metadata or {})[KIND].decode())
     if kind is not declared.kind:
         raise JobRejected(
-            f"State '{declared.name}' is a {_KINDS[declared.kind]} state in the function and a "
-            f"{_KINDS[kind]} state in the checkpoint. Give the new one another name."
+            f"state {declared.name!r} is a {_KINDS[declared.kind]} state in the function",
+            f"it is a {_KINDS[kind]} state in the checkpoint",
+            "give the new one another name",
         )
     if not table.schema.equals(declared.columns):
         raise JobRejected(
-            f"State '{declared.name}' was declared with other columns than the checkpoint has: "
-            f"{_difference(table.schema, declared.columns)}. "
-            "Declare it as it was, or give it another name."
+            f"state {declared.name!r} was declared with other columns than the checkpoint has",
+            _difference(table.schema, declared.columns),
+            "declare it as it was, or give it another name",
         )
     return table
 

@@ -53,7 +53,10 @@ from weir.wire.keys import check_key_type, key_groups
 
 PART, PLAIN = "__weir_part", "__weir_column_"
 FIRST = CheckpointId(1)
-_WRITTEN = "part int, path string, bytes long, checksum string, content binary, problem string"
+_WRITTEN = (
+    "part int, path string, bytes long, checksum string, content binary, cause string,"
+    " remedy string"
+)
 
 NEVER_NULL = {field.name: field for field in (ORDINAL, *Timers.fields)}
 """Columns that the state itself needs."""
@@ -120,7 +123,9 @@ class Savepoint:
         """The job must have the same max parallelism, or none of its own."""
         if not 0 < max_parallelism <= MAX_PARALLELISM_LIMIT:
             raise JobRejected(
-                f"max parallelism {max_parallelism}: choose 1 to {MAX_PARALLELISM_LIMIT}"
+                f"max parallelism {max_parallelism} is out of range",
+                f"there are at most {MAX_PARALLELISM_LIMIT} key groups",
+                f"choose 1 to {MAX_PARALLELISM_LIMIT}",
             )
         return cls(max_parallelism)
 
@@ -146,7 +151,7 @@ class Savepoint:
         They are in the list as ``order`` sorts them, because a frame has no order of its own.
         """
         columns = _Columns(uid, name, frame, tuple(key)).under("value", value)
-        columns.refuse_unless(bool(order), "no column says the order of the list; name one")
+        columns.refuse_unless(bool(order), "no column says the order of the list", "name one")
         place = Window.partitionBy(*map(columns.column, key)).orderBy(*map(columns.column, order))
         ordinal = (F.row_number().over(place) - 1).cast(LongType())
         return self.withState(columns.adding(ORDINAL.name, ordinal).state(ListState.kind))
@@ -163,7 +168,7 @@ class Savepoint:
     ) -> "Savepoint":
         """A processor's map state: one row of values for each user key of each key."""
         columns = _Columns(uid, name, frame, tuple(key))
-        columns.refuse_unless(bool(userKey), "a map has user keys; name their columns")
+        columns.refuse_unless(bool(userKey), "a map has user keys", "name their columns")
         columns = columns.under("user_key", userKey).under("value", value)
         return self.withState(columns.state(MapState.kind, [f"user_key.{k}" for k in userKey]))
 
@@ -183,7 +188,8 @@ class Savepoint:
         columns = _Columns(uid, TIMERS, frame, tuple(key))
         columns.refuse_unless(
             timeMode in (TimeMode.PROCESSING_TIME, TimeMode.EVENT_TIME),
-            f"timers do not go by {timeMode!r}; choose of ProcessingTime, EventTime",
+            f"timers do not go by {timeMode!r}",
+            "choose ProcessingTime or EventTime",
         )
         expiry, mode = (field.name for field in Timers.fields)
         columns = columns.adding(expiry, columns.millis(expires)).adding(mode, F.lit(timeMode))
@@ -212,12 +218,18 @@ class Savepoint:
             if other.uid != state.uid:
                 continue
             if other.name == state.name:
-                raise JobRejected(f"state {state.name!r} of {state.uid} is given twice; drop one")
+                raise JobRejected(
+                    f"state {state.name!r} of {state.uid} is given twice",
+                    "a name stands for one state",
+                    "remove one of them",
+                )
             if bool(other.kind) != bool(state.kind) or other.arrow(*other.keys) != keys:
                 raise JobRejected(
-                    f"states {other.name!r} and {state.name!r} of {state.uid} cannot be one"
-                    " operator's: both must have the same key, and an aggregation keeps nothing"
-                    " else; give one of them another uid"
+                    f"states {other.name!r} and {state.name!r} of {state.uid} cannot belong to "
+                    "one operator",
+                    "all states of an operator have the same key, and an aggregation keeps "
+                    "nothing else",
+                    "give one of them another uid",
                 )
         return replace(self, states=(*self.states, state))
 
@@ -226,8 +238,10 @@ class Savepoint:
         location = as_url(path).rstrip("/")
         if not self.states or is_memory(location):
             raise JobRejected(
-                f"no savepoint can be made at {location}: it needs a state and a directory that"
-                " Spark's tasks reach, as in file:///data/bootstrapped or s3://bucket/bootstrapped"
+                f"no savepoint can be made at {location}",
+                "it needs a state and a directory that Spark's tasks reach",
+                "add a state, and write to a directory as in file:///data/bootstrapped or "
+                "s3://bucket/bootstrapped",
             )
         store = StoreByScheme()
         store.make_new(location)
@@ -245,9 +259,12 @@ class Savepoint:
         dealt_schema = StructType([*frame.schema.fields]).add(PART, IntegerType())
         dealt = frame.mapInArrow(dealing(layout), dealt_schema)
         rows = dealt.groupBy(PART).applyInArrow(writing(layout), _WRITTEN).collect()
-        problems = sorted(row.problem for row in rows if row.problem)
+        problems = sorted((row.cause, row.remedy) for row in rows if row.cause)
         if problems:
-            raise JobRejected(f"state {state.name!r} of {state.uid}: {problems[0]}")
+            raise JobRejected(
+                f"state {state.name!r} of {state.uid} cannot be written",
+                *problems[0],
+            )
         return sorted((row.part, _file(row)) for row in rows)
 
     def _layout(self, state: BootstrappedState, location: str, parts: int) -> Layout:
@@ -306,7 +323,7 @@ class _Columns:
     def under(self, prefix: str, names: Sequence[str]) -> "_Columns":
         more = {f"{prefix}.{name}": self.column(name) for name in names}
         is_once = len({*self.keys, *names}) == len(self.keys) + len(names)
-        self.refuse_unless(is_once, "a column is named twice; name it once")
+        self.refuse_unless(is_once, "a column is named twice", "name it once")
         return replace(self, chosen={**self.chosen, **more})
 
     def adding(self, name: str, column: Column) -> "_Columns":
@@ -314,22 +331,22 @@ class _Columns:
 
     def column(self, name: str) -> Column:
         known = self.frame.columns
-        why = f"column {name!r} is not in the frame; choose of {', '.join(known)}"
-        self.refuse_unless(name in known, why)
+        cause = f"column {name!r} is not in the frame"
+        self.refuse_unless(name in known, cause, f"choose one of {', '.join(known)}")
         return self.frame[_quoted(name)]
 
     def millis(self, name: str) -> Column:
         column, kind = self.column(name), self.frame.schema[name].dataType
         self.refuse_unless(
             isinstance(kind, LongType | TimestampType),
-            f"column {name!r} is {kind.simpleString()}; a timer is for a timestamp, or for"
-            " milliseconds since 1970 as a bigint",
+            f"column {name!r} is {kind.simpleString()}",
+            "give a timestamp, or milliseconds since 1970 as a bigint",
         )
         return column if isinstance(kind, LongType) else F.unix_millis(column)
 
     def state(self, kind: str, once: Sequence[str] = ()) -> BootstrappedState:
         known = ", ".join(self.frame.columns)
-        self.refuse_unless(bool(self.keys), f"there is no key; choose of {known}")
+        self.refuse_unless(bool(self.keys), "there is no key", f"choose one of {known}")
         columns = {**{name: self.column(name) for name in self.keys}, **self.chosen}
         # Spark would take a dot in a column's name for a path, so files alone have them.
         plain = {name: f"{PLAIN}{number}" for number, name in enumerate(columns)}
@@ -345,14 +362,19 @@ class _Columns:
         for part in state.arrow(*state.once):
             self.refuse_unless(
                 not pa.types.is_nested(part.type),
-                f"{part.name} is {part.type}; a user key that is itself a collection or a struct"
-                " cannot be bootstrapped, so make it a string, or several columns",
+                f"{part.name} is {part.type}, and a user key that is a collection or a struct"
+                " cannot be bootstrapped",
+                "make it a string, or several columns",
             )
         return state
 
-    def refuse_unless(self, holds: bool, why: str) -> None:  # noqa: FBT001 - reads as a sentence
+    def refuse_unless(self, holds: bool, cause: str, remedy: str) -> None:  # noqa: FBT001 - reads as a sentence
         if not holds:
-            raise JobRejected(f"state {self.name!r} of {self.uid}: {why}")
+            raise JobRejected(
+                f"state {self.name!r} of {self.uid} cannot be made",
+                cause,
+                remedy,
+            )
 
 
 # -- inside Spark's tasks
@@ -388,8 +410,8 @@ def writing(layout: Layout) -> Callable[[pa.Table], pa.Table]:
             [column.cast(field.type) for column, field in zip(columns, layout.schema, strict=True)],
             schema=layout.schema,
         ).combine_chunks()
-        problem = _incomplete(table) or _doubled(table, layout.unique)
-        file = StateFile("", 0) if problem else _put(table, layout, part)
+        cause, remedy = _incomplete(table) or _doubled(table, layout.unique) or ("", "")
+        file = StateFile("", 0) if cause else _put(table, layout, part)
         return pa.table(
             {
                 "part": pa.array([part], pa.int32()),
@@ -397,7 +419,8 @@ def writing(layout: Layout) -> Callable[[pa.Table], pa.Table]:
                 "bytes": [file.bytes],
                 "checksum": [file.checksum],
                 "content": pa.array([file.content], pa.binary()),
-                "problem": [problem],
+                "cause": [cause],
+                "remedy": [remedy],
             }
         )
 
@@ -412,25 +435,26 @@ def _put(table: pa.Table, layout: Layout, part: int) -> StateFile:
     return state_files.small(data) or state_files.put(StoreByScheme(), url, data)
 
 
-def _incomplete(table: pa.Table) -> str:
-    """Names a column that may not be null and is; empty if there is none."""
+def _incomplete(table: pa.Table) -> tuple[str, str] | None:
+    """Names a column that may not be null and is, with the remedy."""
     for column, field in zip(table.columns, table.schema, strict=True):
         if column.null_count and not field.nullable:
-            return f"{field.name} is null in {column.null_count} rows; drop them, or fill them in"
-    return ""
+            cause = f"{field.name} is null in {column.null_count} rows"
+            return cause, "drop them, or fill them in"
+    return None
 
 
-def _doubled(table: pa.Table, unique: Sequence[str]) -> str:
-    """Names what is in several rows and may be in one; empty if nothing is."""
+def _doubled(table: pa.Table, unique: Sequence[str]) -> tuple[str, str] | None:
+    """Names a key that is in several rows and may be in one, with the remedy."""
     if not unique:
-        return ""
+        return None
     counted = table.group_by(list(unique)).aggregate([([], "count_all")])
     several = counted.filter(pc.greater(counted.column("count_all"), 1))
     if not several.num_rows:
-        return ""
+        return None
     found = several.slice(0, 1).to_pylist()[0]
     count = found.pop("count_all")
-    return f"key {found} has {count} rows; give each key one row"
+    return f"key {found} has {count} rows", "give each key one row"
 
 
 def _file(row: Row) -> StateFile:

@@ -30,7 +30,11 @@ def registered(spark: SparkSession, name: str) -> type[DataSource] | None:
     pickled = bytes(int(byte) & 0xFF for byte in command.mkString(",").split(","))
     made = cloudpickle.loads(pickled)
     if not (isinstance(made, type) and issubclass(made, DataSource)):
-        raise JobRejected(f"what Spark knows as {name!r} is no Python data source")
+        raise JobRejected(
+            f"format {name!r} cannot be used",
+            "Spark knows it as something other than a Python data source",
+            "register a subclass of pyspark's DataSource under another name",
+        )
     return made
 
 

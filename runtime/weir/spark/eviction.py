@@ -48,7 +48,7 @@ def _save_and_go(job: StreamingJob, place: Path | None) -> None:
         saved = driver.outcome_of(driver.ask(CheckpointKind.CHECKPOINT))
         assert saved is not None, "what was just asked is known"
         answer = answer_in_words(saved.result(GRACE_SECONDS))
-        log.warning("The checkpoint before it goes is %s.", answer)
+        log.warning("The checkpoint before it goes %s.", answer)
     except TooLate:
         log.warning("There was no time for a checkpoint; the job goes on from the one before.")
     finally:

@@ -24,7 +24,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from weir.api.storage_url import is_memory
 from weir.connectors.pyspark.initial_rows import INITIAL_ROWS
-from weir.core.coordinator.aborting import manifest_path
+from weir.core.checkpoint_paths import manifest_path
 from weir.core.ids import OperatorId
 from weir.dataflow.physical import JobGraph, ProcessorHead, Stage
 from weir.dataflow.types import written
@@ -85,8 +85,9 @@ def _initial_state(uid: OperatorId, max_parallelism: int, head: ProcessorHead) -
     grouped = head.initial_state
     if not isinstance(grouped, GroupedData):
         raise JobRejected(
-            f"operator {uid!r}: initialState is a {type(grouped).__name__}; give a DataFrame of"
-            ' Spark that is grouped as the stream is, as in spark.read.table("t").groupBy("key")'
+            f"operator {uid!r}: initialState is a {type(grouped).__name__}",
+            "it must be a DataFrame of Spark that is grouped as the stream is",
+            'give one, as in spark.read.table("t").groupBy("key")',
         )
     frame: DataFrame = grouped._df  # noqa: SLF001 - PySpark has no other name for it
     *keys, _ = grouped.count().columns
@@ -96,9 +97,10 @@ def _initial_state(uid: OperatorId, max_parallelism: int, head: ProcessorHead) -
         [written(schema.field(key).type) for key in keys] != [written(f.type) for f in wanted]
     ):
         raise JobRejected(
-            f"operator {uid!r}: the stream is grouped by ({_listed(wanted)}) and its initialState"
-            f" by ({', '.join(keys)}) of a DataFrame with ({_listed(schema)}); group both by plain"
-            " columns of the same types, in the same order"
+            f"operator {uid!r}: the stream and its initialState are grouped differently",
+            f"the stream is grouped by ({_listed(wanted)}) and its initialState by "
+            f"({', '.join(keys)}) of a DataFrame with ({_listed(schema)})",
+            "group both by plain columns of the same types, in the same order",
         )
     return InitialState(uid, max_parallelism, frame, tuple(keys), head.keys)
 

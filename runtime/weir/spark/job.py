@@ -9,7 +9,7 @@ import threading
 from dataclasses import dataclass
 
 from weir.api.report import JobPhase, JobReport
-from weir.core.coordinator.actions import Denied
+from weir.core.coordinator.actions import RequestFailed
 from weir.core.lifecycle import JobStatus
 from weir.core.recovery import Wish
 from weir.core.snapshots import CheckpointKind
@@ -113,9 +113,18 @@ class StreamingJob:
         if self._ending is None:
             return None
         if self._ending.fenced:
-            return JobFailed(f"job {self.name}: another driver has taken it over")
+            return JobFailed(
+                f"job {self.name} ended here",
+                "another driver has taken it over",
+                "follow the job at that driver",
+            )
         if self._ending.status is JobStatus.FAILED:
-            return JobFailed(f"job {self.name} failed: {self.driver.why}")
+            return JobFailed(
+                f"job {self.name} failed",
+                self.driver.why,
+                "correct the cause, then start the job again; it continues from its newest"
+                " checkpoint",
+            )
         return None
 
     def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802
@@ -156,6 +165,10 @@ class StreamingJob:
         future = self.driver.outcome_of(request)
         assert future is not None, "what was just asked is known"
         outcome = future.result()
-        if isinstance(outcome, Denied):
-            raise JobFailed(f"{kind} of job {self.name}: {outcome.message}")
+        if isinstance(outcome, RequestFailed):
+            raise JobFailed(
+                f"the {kind} of job {self.name} failed",
+                outcome.message,
+                "see with `weir checkpoints` how the last ones ended, then try again",
+            )
         return outcome.location

@@ -10,10 +10,8 @@ import sys
 import traceback
 from types import TracebackType
 
-from weir.errors import WeirError
+from weir.errors import WeirError, terminal_lines
 from weir.ports.failures import user_frames
-
-REMEDY = " Remedy: "
 
 
 class PlainErrors:
@@ -33,16 +31,8 @@ class PlainErrors:
             return
         if logging.getLogger("weir").isEnabledFor(logging.DEBUG):
             traceback.print_exception(kind, error, trace)
-        sys.stderr.write(in_lines(error))
-
-
-def in_lines(error: WeirError) -> str:
-    """Problem and cause, the script's own line, and the remedy."""
-    cause, _, remedy = str(error).partition(REMEDY)
-    lines = [f"Error: {cause}", *(f"  at {frame}" for frame in user_frames(error)[-1:])]
-    if remedy:
-        lines.append(f"Remedy: {remedy}")
-    return "\n".join(lines) + "\n"
+        place = "".join(user_frames(error)[-1:])
+        sys.stderr.write("\n".join(terminal_lines(error, place)) + "\n")
 
 
 def show_errors_plainly() -> None:

@@ -3,6 +3,7 @@
 import os
 import secrets
 
+from weir.api.environment_variables import WEIR_TOKEN
 from weir.rest import endpoints
 from weir.rest.endpoints import Endpoint
 from weir.rest.server import Place, RestServer
@@ -13,7 +14,7 @@ class Reach:
     """The API of one job, from its start to its end."""
 
     def __init__(self, job: str, view: JobView, place: Place) -> None:
-        token = os.environ.get("WEIR_TOKEN") or secrets.token_urlsafe(32)
+        token = os.environ.get(WEIR_TOKEN) or secrets.token_urlsafe(32)
         self.view = view
         self._server = RestServer(view, token, place)
         self._endpoint = Endpoint(

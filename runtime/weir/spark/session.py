@@ -174,9 +174,9 @@ class WeirSession:
             "has that name" if is_named else "has no name either and is called after the session"
         )
         raise JobRejected(
-            f"query {wanted.name}: a query that runs in this session {cause}, and they would share"
-            f" the checkpoints in {wanted.directory}."
-            " Remedy: give each query a name of its own with queryName."
+            f"query {wanted.name}: it would share the checkpoints in {wanted.directory}",
+            f"a query that runs in this session {cause}",
+            "give each query another name with queryName",
         )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from weir.api.config import JobConfig
-from weir.errors import JobRejected
+from weir.errors import JobRejected, reject_all
 
 PREFIX = "weir."
 
@@ -22,7 +22,6 @@ _CHECKPOINTING = {
     "tolerable-failed-checkpoints": "tolerableFailures",
     "unaligned": "unaligned",
     "unaligned.enabled": "unaligned",
-    "unaligned.forced": "forcedUnaligned",
     "aligned-checkpoint-timeout": "alignedTimeout",
     "checkpoints-after-tasks-finish": "afterTasksFinish",
     "checkpoints-after-tasks-finish.enabled": "afterTasksFinish",
@@ -96,10 +95,10 @@ def refuse_misnamed(names: Iterable[str]) -> None:
     """Refuse what Spark would ignore, each with the name that it should have."""
     problems = [problem for name in names if (problem := _problem(name))]
     if problems:
-        raise JobRejected("\n".join(problems))
+        raise reject_all("the session's configuration", problems)
 
 
-def _problem(name: str) -> str:
+def _problem(name: str) -> JobRejected | None:
     bare = name
     for prefix in (f"spark.{PREFIX}", "flink.", PREFIX):
         bare = bare.removeprefix(prefix)
@@ -107,7 +106,7 @@ def _problem(name: str) -> str:
     if ours is not None and name != f"{PREFIX}{ours}":
         return _refused(name, "it is Flink's name", f"use {PREFIX}{ours}")
     if name.startswith(PREFIX):
-        return ""
+        return None
     first, _, rest = bare.partition(".")
     if first in _OURS:
         return _refused(name, "the prefix weir. is missing", f"use {PREFIX}{bare}")
@@ -115,8 +114,8 @@ def _problem(name: str) -> str:
         return _refused(name, "it is Flink's, and Weir has no such setting", "remove it")
     if rest and get_close_matches(first.lower(), [PREFIX.rstrip(".")], cutoff=_NEAR):
         return _refused(name, "the prefix is not weir.", f"use {PREFIX}{rest}")
-    return ""
+    return None
 
 
-def _refused(name: str, why: str, remedy: str) -> str:
-    return f"{name}: {why}, and neither Weir nor Spark would read it; {remedy}"
+def _refused(name: str, cause: str, remedy: str) -> JobRejected:
+    return JobRejected(f"neither Weir nor Spark would read {name}", cause, remedy)

@@ -11,6 +11,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from weir.api.environment_variables import (
+    WEIR_ALLOW_NON_RESTORED_STATE,
+    WEIR_CLAIM,
+    WEIR_CONFIG,
+    WEIR_FROM,
+    WEIR_MASTER,
+    WEIR_PARALLELISM,
+)
 from weir.driver.assignment import Assignment
 from weir.errors import JobRejected
 from weir.storage.objects import as_url
@@ -40,24 +48,17 @@ FOR_SLOTS = {
 SIGKILL Spark's recovery mode would give a new executor one core, where no slot finds room."""
 
 FROM_ENVIRONMENT = {
-    "WEIR_PARALLELISM": "parallelism",
-    "WEIR_FROM": "recovery.path",
-    "WEIR_CLAIM": "recovery.claimMode",
-    "WEIR_ALLOW_NON_RESTORED_STATE": "recovery.allowNonRestoredState",
+    WEIR_PARALLELISM: "parallelism",
+    WEIR_FROM: "recovery.path",
+    WEIR_CLAIM: "recovery.claimMode",
+    WEIR_ALLOW_NON_RESTORED_STATE: "recovery.allowNonRestoredState",
 }
-
-CONFIG = "WEIR_CONFIG"
-"""Names a file with the job's whole configuration as JSON, in place of what the script sets."""
 
 PATHS = ("checkpointing.storage", "checkpointing.savepointDir", "recovery.path")
 """Settings that name a directory: a URL, or a path of this machine."""
 
 TAKE_OVER, RERUN = START_SETTINGS = ("takeOver", "rerun")
 """Settings of a script that are about one start and no part of the job's configuration."""
-
-MASTER = "WEIR_MASTER"
-"""Where Spark finds machines, as in k8s://https://kubernetes.default.svc; if it is not set, it is
-this one."""
 
 LOGGING = Path(__file__).resolve().parent / "log4j2.properties"
 """Shows the errors of a JVM that starts; it comes before the user's own Java options, which win."""
@@ -70,7 +71,7 @@ def spark_settings(slots: int, source: Path, given: Mapping[str, str]) -> dict[s
     """Ours, then the user's, which win."""
     paths = [str(source), *filter(None, [os.environ.get("PYTHONPATH")])]
     settings = {
-        "spark.master": os.environ.get(MASTER) or f"local[{slots + OWN_CORES},1000]",
+        "spark.master": os.environ.get(WEIR_MASTER) or f"local[{slots + OWN_CORES},1000]",
         **FOR_SLOTS,
         **_quiet_start(os.environ),
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(paths),
@@ -85,7 +86,7 @@ def _quiet_start(variables: Mapping[str, str]) -> dict[str, str]:
     An operator gives its drivers Java options of the same name, which start them from an archive of
     classes; a setting made here would replace them.
     """
-    if variables.get(MASTER):
+    if variables.get(WEIR_MASTER):
         return {}
     home = variables.get("SPARK_HOME")
     place = variables.get("SPARK_CONF_DIR") or (f"{home}/conf" if home else "")
@@ -97,7 +98,7 @@ def _quiet_start(variables: Mapping[str, str]) -> dict[str, str]:
 def job_settings(script: Mapping[str, str], variables: Mapping[str, str]) -> dict[str, object]:
     """The settings of a job as a tree: of a file if one is named, else of the script."""
     wished = from_environment(variables)
-    place = variables.get(CONFIG)
+    place = variables.get(WEIR_CONFIG)
     if not place:
         paths = {name: as_url(script[name]) for name in PATHS if name in script}
         return nested({**script, **paths, **wished})
@@ -113,8 +114,9 @@ def with_start_settings(assignment: Assignment, script: Mapping[str, str]) -> As
     for name, value in said.items():
         if not isinstance(value, bool):
             raise JobRejected(
-                f"weir.{name} = {script[name][:40]}: it is neither true nor false."
-                " Remedy: use true or false."
+                f"weir.{name} = {script[name][:40]} is not allowed",
+                "it is neither true nor false",
+                "use true or false",
             )
     return replace(
         assignment,
@@ -132,12 +134,15 @@ def _read(place: Path) -> dict[str, object]:
         settings = json.loads(place.read_bytes())
     except (OSError, ValueError) as problem:
         raise JobRejected(
-            f"{CONFIG}: the job's settings cannot be read from {place}: {problem}."
-            f" Remedy: let {CONFIG} name a file with a JSON object in it."
+            f"{WEIR_CONFIG}: the job's settings cannot be read from {place}",
+            str(problem),
+            f"let {WEIR_CONFIG} name a file with a JSON object in it",
         ) from problem
     if not isinstance(settings, dict):
         raise JobRejected(
-            f"{CONFIG}: {place} holds no JSON object. Remedy: write the job's settings as one."
+            f"{WEIR_CONFIG}: {place} has no settings",
+            "it holds no JSON object",
+            "write the job's settings as one",
         )
     return settings
 
@@ -182,7 +187,9 @@ def nested(flat: Mapping[str, str]) -> dict[str, object]:
 
 def _both(key: str, name: str) -> JobRejected:
     return JobRejected(
-        f"weir.{key}: {name} is given as a setting and as a group of settings; remove one of them"
+        f"weir.{key} contradicts another setting",
+        f"{name} is given as a setting and as a group of settings",
+        "remove one of them",
     )
 
 

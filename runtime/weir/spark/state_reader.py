@@ -51,8 +51,9 @@ class StateSource(DataSource):
         path, operator, state = (self.options.get(name) or "" for name in OPTIONS)
         if not path:
             raise JobRejected(
-                f"{FORMAT} needs to know where the snapshot is; set the option path to the"
-                " directory of a savepoint or of a chk-N"
+                f"{FORMAT} has no snapshot to read",
+                "the option path is not set",
+                "set it to the directory of a savepoint or of a chk-N",
             )
         return find_state(path, operator, state)
 
@@ -82,14 +83,15 @@ def find_state(path: str, operator: str, state: str) -> KeyedDescription:
     manifest = inspecting.find(store, as_url(path))
     description = inspecting.describe(store, _only(manifest, operator), OPENING)
     if description.problems:
-        raise JobRejected(description.problems[0])
+        raise description.problems[0]
     found = inspecting.states_of(inspecting.operators_of(description, operator), state)
     if len(found) == 1:
         return found[0]
     names = ", ".join(each.name for each in found) or "none"
     raise JobRejected(
-        f"{manifest.location}: which state is meant? Set the options operator and state;"
-        f" there are {names}."
+        f"{manifest.location}: the options do not name one state",
+        f"the states that fit them are: {names}",
+        "set the options operator and state",
     )
 
 

@@ -15,6 +15,7 @@ from uuid import uuid4
 from pyspark import SparkContext, cloudpickle
 
 from weir.api.config import JobConfig
+from weir.api.environment_variables import WEIR_HOST, WEIR_LOCAL_DIR, WEIR_PORT, WEIR_TRACE
 from weir.core.recovery import Wish
 from weir.dataflow.graph import GraphDefaults, build
 from weir.dataflow.logical import WrittenStream
@@ -42,19 +43,6 @@ from weir.storage.by_scheme import StoreByScheme
 from weir.storage.objects import ObjectStore
 from weir.storage.waiting import FIRST_ANSWER_SECONDS, FirstAnswer
 from weir.wire.links import Address, Tls
-
-TRACE = "WEIR_TRACE"
-"""Names a directory in which drivers write down what they hear and decide."""
-
-LOCAL_DIRECTORY = "WEIR_LOCAL_DIR"
-"""Where executors keep local copies of state; below the temporary directory if it is not set."""
-
-HOST = "WEIR_HOST"
-"""The address by which slots and clients on other machines reach this driver, such as its pod's;
-if it is not set, all are on this machine."""
-
-PORT = "WEIR_PORT"
-"""Where the job's API listens; any free port if it is not set."""
 
 HIGHEST_PORT = 65_535
 
@@ -98,9 +86,9 @@ def submit(
         directory=wanted.directory,
         secret=secrets.token_bytes(32),
         tls=tls,
-        bind_host=os.environ.get(HOST, "127.0.0.1"),
+        bind_host=os.environ.get(WEIR_HOST, "127.0.0.1"),
         attempt=assignment.attempt,
-        trace_directory=Path(os.environ[TRACE]) if TRACE in os.environ else None,
+        trace_directory=Path(os.environ[WEIR_TRACE]) if WEIR_TRACE in os.environ else None,
     )
     slots = SparkSlots(spark, f"weir-{wanted.name}-{uuid4().hex[:8]}")
     driver = Driver(submission, store, slots)
@@ -115,9 +103,13 @@ def submit(
 
 def _place(submission: Submission) -> Place:
     """Where the job's API listens."""
-    port = os.environ.get(PORT) or "0"
+    port = os.environ.get(WEIR_PORT) or "0"
     if not (port.isascii() and port.isdecimal() and int(port) <= HIGHEST_PORT):
-        raise JobRejected(f"{PORT} = {port[:40]} is no port. Remedy: use a number up to 65535.")
+        raise JobRejected(
+            f"{WEIR_PORT} = {port[:40]} is not allowed",
+            "it is no port",
+            "use a number up to 65535",
+        )
     return Place(submission.bind_host, int(port), submission.tls)
 
 
@@ -152,7 +144,7 @@ def _local_directory(submission: Submission) -> str:
     """One for each job, on every machine; who mounts a volume there says so by a variable."""
     if not submission.config.state.local_recovery:
         return ""
-    place = Path(os.environ.get(LOCAL_DIRECTORY, Path(tempfile.gettempdir()) / "weir-local"))
+    place = Path(os.environ.get(WEIR_LOCAL_DIR, Path(tempfile.gettempdir()) / "weir-local"))
     return str(place / quote(submission.directory, safe=""))
 
 

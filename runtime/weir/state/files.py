@@ -91,8 +91,9 @@ def read_keyed(data: pa.Buffer, groups: KeyGroupRange) -> KeyedState:
     metadata = reader.schema.metadata or {}
     if missing := [key.decode() for key in (NAME, KEY_COLUMNS, INDEX) if key not in metadata]:
         raise JobRejected(
-            f"The Arrow file says nothing about {', '.join(missing)}, so it is not the keyed state"
-            " of a snapshot. Restore from a file that a checkpoint, savepoint or bootstrap wrote."
+            "the Arrow file is not the keyed state of a snapshot",
+            f"it says nothing about {', '.join(missing)}",
+            "restore from a file that a checkpoint, savepoint or bootstrap wrote",
         )
     rows = _read_index(metadata[INDEX])
     schema = reader.schema.remove(0).with_metadata(_without_ours(metadata))
@@ -175,7 +176,9 @@ def _open(data: pa.Buffer) -> pa.ipc.RecordBatchFileReader:
         return pa.ipc.open_file(data)
     except pa.ArrowInvalid as error:
         raise JobRejected(
-            f"A state file is not an Arrow file ({error}). Restore from another checkpoint."
+            "a state file is not an Arrow file",
+            str(error),
+            "restore from another checkpoint",
         ) from error
 
 

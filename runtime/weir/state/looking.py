@@ -98,12 +98,14 @@ def _open(data: pa.Buffer) -> pa.ipc.RecordBatchFileReader:
         reader = pa.ipc.open_file(data)
     except pa.ArrowInvalid as problem:
         raise JobRejected(
-            f"This is no Arrow file ({problem}), so it holds no keyed state. Remedy: look into"
-            " another checkpoint, or bring the file back from a copy."
+            "this file holds no keyed state",
+            f"it is no Arrow file ({problem})",
+            "look into another checkpoint, or bring the file back from a copy",
         ) from problem
     if not {NAME, KEY_COLUMNS, INDEX} <= set(reader.schema.metadata or ()):
         raise JobRejected(
-            "This Arrow file does not say which state it is, so no snapshot wrote it. Remedy: look"
-            " into a file that a checkpoint, a savepoint or a bootstrap wrote."
+            "this Arrow file holds no keyed state",
+            "it does not say which state it is, so no snapshot wrote it",
+            "look into a file that a checkpoint, a savepoint or a bootstrap wrote",
         )
     return reader

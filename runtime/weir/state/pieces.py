@@ -142,8 +142,9 @@ def load(restored: KeyedState, slots: KeySlots, state: KeyedColumn, keys: Keys) 
     stored, declared = _stored_shape(restored), shape_of(state, keys)
     if found := obstacles(stored, declared):
         raise JobRejected(
-            f"State '{state.name}' cannot be read as it is declared now: {'; '.join(found)}."
-            " Declare it as it was, or give the new one another name."
+            f"state {state.name!r} cannot be read as it is declared now",
+            "; ".join(found),
+            "declare it as it was, or give the new one another name",
         )
     for key, its_rows in _rows_by_key(restored.table, state, keys, slots.cursor.now).items():
         slots.seek(key)

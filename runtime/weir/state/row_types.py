@@ -131,8 +131,10 @@ def _conversion(what: str, field: pa.Field) -> Conversion:
     if any(is_kind(kind) for is_kind in _LEFT_TO_ARROW):
         return lambda value: pa.scalar(value, kind).as_py()
     raise JobRejected(
-        f"{what}, field {field.name!r}: type {kind} cannot be kept in state; use numbers, booleans,"
-        " strings, binaries, dates, timestamps, decimals, or arrays, maps and structs of these"
+        f"{what}, field {field.name!r}",
+        f"type {kind} cannot be kept in state",
+        "use numbers, booleans, strings, binaries, dates, timestamps, decimals, or arrays, maps "
+        "and structs of these",
     )
 
 

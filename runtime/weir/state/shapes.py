@@ -45,8 +45,9 @@ def shape_of_schema(schema: pa.Schema) -> StateShape:
     metadata = schema.metadata or {}
     if not {NAME, KEY_COLUMNS} <= set(metadata):
         raise JobRejected(
-            "This Arrow file does not say which state it is, so no snapshot wrote it. Restore from"
-            " a checkpoint, a savepoint or a bootstrap that is whole."
+            "this Arrow file holds no keyed state",
+            "it does not say which state it is, so no snapshot wrote it",
+            "restore from a checkpoint, a savepoint or a bootstrap that is whole",
         )
     keys: list[str] = json.loads(metadata[KEY_COLUMNS])
     own = [field for field in schema if field.name not in (*keys, KEY_GROUP.name)]
@@ -71,8 +72,9 @@ def shape_of_file(read_start: Callable[[int], bytes]) -> StateShape:
         return shape_of_schema(pa.ipc.read_schema(pa.py_buffer(start[_MAGIC_BYTES:end])))
     except pa.ArrowException as problem:
         raise JobRejected(
-            f"A state file does not begin as an Arrow file does ({problem}). Bring it back from a"
-            " copy, or restore from another checkpoint."
+            "a state file does not begin as an Arrow file does",
+            str(problem),
+            "bring it back from a copy, or restore from another checkpoint",
         ) from problem
 
 

@@ -15,14 +15,7 @@ import pyarrow as pa
 
 from weir.dataflow.physical import Aggregate
 from weir.errors import JobRejected
-from weir.state.accumulators import (
-    Accumulator,
-    Kept,
-    accumulators_of,
-    count_of,
-    kind_of,
-    result_of,
-)
+from weir.state.accumulators import Accumulator, aggregated_column, count_of
 from weir.state.copy_on_write import CopyOnWrite, Frozen
 from weir.state.evolution import widens
 from weir.state.index import KeyIndex, Slots
@@ -40,12 +33,12 @@ class AggregateTable:
         """For rows of this schema; refuses what cannot be a key or cannot be aggregated."""
         self._keys = [schema.field(key) for key in keys]
         self._index = KeyIndex(self._keys)
-        self._aggregates = [(each, accumulators_of(each, schema)) for each in aggregates]
-        kept = dict.fromkeys(one for _, several in self._aggregates for one in several)
+        self._aggregates = [aggregated_column(each, schema) for each in aggregates]
+        kept = dict.fromkeys(one for each in self._aggregates for one in each.accumulators)
         self._accumulators = {one: place for place, one in enumerate(kept)}
         self._inputs = dict.fromkeys(one.column for one in kept)
-        self._numbers = {one.column for one in kept if one.kept is not Kept.COUNT}
-        self._columns = CopyOnWrite([one.beginning for one in self._accumulators])
+        self._numbers = {one.column for one in kept if not one.reduction.counts}
+        self._columns = CopyOnWrite([one.initial for one in self._accumulators])
 
     @property
     def size(self) -> int:
@@ -65,16 +58,16 @@ class AggregateTable:
         # A sum of doubles may well run over, and NaN is a value: neither is worth a warning.
         with np.errstate(over="ignore", invalid="ignore"):
             for one, place in self._accumulators.items():
-                one.update(self._columns.arrays[place], *rows[one.column])
+                one.reduction.fold(self._columns.arrays[place], *rows[one.column])
         return slots
 
     def rows(self, slots: Slots) -> list[pa.Array]:
         """The key columns, then the aggregates as they stand, of the keys in these slots."""
         columns = self._index.keys_of(slots)
-        for aggregate, several in self._aggregates:
-            kept = [self._columns.arrays[self._accumulators[one]][slots] for one in several]
-            values, valid = result_of(aggregate.function, kept)
-            columns.append(arrow_of(values, valid, kind_of(aggregate.function, several)))
+        for aggregate in self._aggregates:
+            places = [self._accumulators[one] for one in aggregate.accumulators]
+            kept = [self._columns.arrays[place][slots] for place in places]
+            columns.append(aggregate.results(kept))
         return columns
 
     def capture(self) -> "CapturedTable":
@@ -118,23 +111,26 @@ class AggregateTable:
         found = [(field.name, field.type) for field in stored][: len(wanted)]
         if found != wanted:
             raise JobRejected(
-                f"The state was kept by {_listed(found)}, and the job groups by {_listed(wanted)}."
-                " Keep the keys as they were, or give the aggregation a new uid to start afresh."
+                f"the state was kept by {_listed(found)}",
+                f"the job groups by {_listed(wanted)}",
+                "keep the keys as they were, or give the aggregation a new uid to start afresh",
             )
 
     def _place_of(self, one: Accumulator, stored: pa.Schema) -> int:
         names = stored.names[len(self._keys) :]
         if one.name not in names:
             raise JobRejected(
-                f"The job needs {one.name}, and the state has only {', '.join(names)}: it cannot be"
-                " computed for rows that went by. Give the aggregation a new uid to start afresh."
+                f"the job needs {one.name}, and the state has only {', '.join(names)}",
+                "it cannot be computed for rows that went by",
+                "give the aggregation a new uid to start afresh",
             )
         place: int = names.index(one.name) + len(self._keys)
         kind = stored.field(place).type
         if not widens(kind, one.kind):
             raise JobRejected(
-                f"The state's {one.name} is of type {kind}, and the job's of {one.kind}, which does"
-                " not hold every value of it. Widen the type, or keep it."
+                f"the state's {one.name} is of type {kind}",
+                f"the job's is of {one.kind}, which does not hold every value of it",
+                "widen the type, or keep it",
             )
         return place
 
@@ -168,7 +164,7 @@ class CapturedTable:
         columns = self._index.keys_of(slots)
         fields = list(self._keys)
         for one, values in by_accumulator.items():
-            count = None if one.kept is Kept.COUNT else by_accumulator[count_of(one.column)]
+            count = None if one.reduction.counts else by_accumulator[count_of(one.column)]
             columns.append(arrow_of(values, None if count is None else count > 0, one.kind))
             fields.append(pa.field(one.name, one.kind))
         return pa.Table.from_arrays(columns, schema=pa.schema(fields))

@@ -108,8 +108,9 @@ class Timers:
         del now
         if strangers := sorted({str(mode) for _, mode in rows} - {self._mode.value}):
             raise JobRejected(
-                f"The restored timers go by {strangers[0]} and the processor now runs with time"
-                f" mode {self._mode.value}. Set the time mode back to {strangers[0]}."
+                f"the restored timers go by {strangers[0]}",
+                f"the processor now runs with time mode {self._mode.value}",
+                f"set the time mode back to {strangers[0]}",
             )
         expiries = sorted(expiry for expiry, _ in rows if isinstance(expiry, int))
         self.column.put(slot, tuple(expiries))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import fsspec
 
-from weir.core.coordinator.aborting import manifest_path
+from weir.core.checkpoint_paths import manifest_path
 from weir.core.ids import Epoch, Millis
 from weir.core.journal import CheckpointLogged, Entry
 from weir.core.recovery import Damaged, candidates
@@ -109,8 +109,9 @@ def collect(store: ObjectStore, found: Survey, unwanted: Iterable[str]) -> None:
     """Delete, unless another driver reigns than when we looked: it may have restored anything."""
     if _newest_epoch(read_log(store, found.directory)) != found.epoch:
         raise JobRejected(
-            f"{found.directory} was taken over by another driver while it was looked through."
-            " Remedy: collect again."
+            f"{found.directory} was not collected",
+            "another driver took the job over while its files were listed",
+            "collect again",
         )
     store.delete(unwanted)
 
@@ -125,7 +126,12 @@ def written_at(urls: Iterable[str]) -> dict[str, Millis]:
         except FileNotFoundError:
             continue
         except OSError as problem:
-            raise Unavailable(f"{url} does not tell its age: {problem}", RETRY_AFTER_S) from problem
+            raise Unavailable(
+                f"the age of {url} is not known",
+                str(problem),
+                "check the storage, and try again",
+                retry_after=RETRY_AFTER_S,
+            ) from problem
     return times
 
 
@@ -133,13 +139,15 @@ def read_log(store: ObjectStore, directory: str) -> Entries:
     entries = JobLog(store, directory).read()
     if entries is None:
         raise JobRejected(
-            f"the log of {directory} could not be read to its end, so nobody knows what is"
-            " referred to. Remedy: try again; if it stays so, restore the log from a copy."
+            f"the log of {directory} could not be read to its end",
+            "it changed or failed while it was read, so the files that it refers to are not known",
+            "try again; if it stays so, restore the log from a copy",
         )
     if not entries:
         raise JobRejected(
-            f"{directory} has no log, so it is not a job's directory."
-            " Remedy: name the directory {storage}/{job} that has log/ in it."
+            f"{directory} is not a job's directory",
+            "it has no log",
+            "name the directory {storage}/{job} that has log/ in it",
         )
     return entries
 
@@ -194,9 +202,10 @@ def _kept(
 
 def _unknown_references(path: str, damaged: Damaged) -> JobRejected:
     return JobRejected(
-        f"manifest {path} is offered by the log and cannot be read: {damaged.why}; so nobody knows"
-        " which files it refers to. Remedy: bring the file back, or start the job from another"
-        " checkpoint or savepoint, and collect then."
+        f"manifest {path} is offered by the log and cannot be read",
+        f"{damaged.why}; so the files that it refers to are not known",
+        "bring the file back, or start the job from another checkpoint or savepoint, and "
+        "collect then",
     )
 
 

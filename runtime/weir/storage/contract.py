@@ -26,21 +26,25 @@ class NotFound(JobRejected):
     """There is nothing at that URL."""
 
     def __init__(self, url: str) -> None:
-        super().__init__(f"{url} does not exist; check the path, or bring the file back")
+        super().__init__(
+            f"{url} does not exist",
+            "the storage has no object of this name",
+            "check the path, or bring the file back",
+        )
 
 
 class NotStored(Unavailable):
     """The write failed, and surely left nothing."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, RETRY_AFTER_S)
+    def __init__(self, problem: str, cause: str = "", remedy: str = "") -> None:
+        super().__init__(problem, cause, remedy, retry_after=RETRY_AFTER_S)
 
 
 class InDoubt(Unavailable):
     """The write was not answered: nobody knows whether it happened."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, RETRY_AFTER_S)
+    def __init__(self, problem: str, cause: str = "", remedy: str = "") -> None:
+        super().__init__(problem, cause, remedy, retry_after=RETRY_AFTER_S)
 
 
 class ObjectStore(Protocol):
@@ -86,6 +90,7 @@ class ObjectStore(Protocol):
 
 def refuse_used(directory: str) -> JobRejected:
     return JobRejected(
-        f"{directory} is not empty, and a savepoint needs a place of its own; "
-        "choose a directory that does not exist yet"
+        f"{directory} cannot be used for a savepoint",
+        "it is not empty, and a savepoint needs a directory without other files",
+        "choose a directory that does not exist yet",
     )

@@ -8,7 +8,7 @@ A checkpoint is its job's, which may share its files with others: it is refused,
 else lies there.
 """
 
-from weir.core.coordinator.aborting import manifest_path
+from weir.core.checkpoint_paths import manifest_path
 from weir.core.recovery import Damaged
 from weir.core.snapshots import Manifest
 from weir.errors import JobRejected
@@ -57,8 +57,9 @@ def _savepoint(content: bytes, directory: str) -> Manifest:
 
 def _refusal(directory: str, why: str) -> JobRejected:
     return JobRejected(
-        f"{directory} is not deleted, for it is no savepoint: {why}."
-        " Remedy: name the directory of a savepoint; delete anything else by hand."
+        f"{directory} is not deleted, because it is no savepoint",
+        why,
+        "name the directory of a savepoint; delete anything else by hand",
     )
 
 

@@ -112,7 +112,7 @@ class FileStore:
         except NotFound:
             return False  # it was another's, and is gone again
         except (Unavailable, JobRejected) as problem:  # whose it is, is not known
-            raise InDoubt(str(problem)) from problem
+            raise InDoubt(*problem.parts) from problem
 
     def delete(self, urls: Iterable[str]) -> None:
         for url in urls:
@@ -173,7 +173,7 @@ def _reading(url: str, look: Callable[[Path], T]) -> T:
     except OSError as problem:
         explained = _explained(url, "read", problem)
         if isinstance(explained, Unavailable):
-            raise Unavailable(str(explained), RETRY_AFTER_S) from problem
+            raise Unavailable(*explained.parts, retry_after=RETRY_AFTER_S) from problem
         raise explained from problem
 
 
@@ -184,8 +184,9 @@ def _unfinished(url: str, data: Data) -> Iterator[Path]:
         temporary = _open_beside(_path(url))
     except FileNotFoundError as problem:
         raise JobRejected(
-            f"{url} could not be written: no directory can be made there; choose a directory of a "
-            "file system that this process may write to"
+            f"{url} could not be written",
+            "no directory can be made there",
+            "choose a directory of a file system that this process may write to",
         ) from problem
     except OSError as problem:
         raise _explained(url, "written", problem) from problem
@@ -251,7 +252,11 @@ def _settle(url: str) -> None:
     try:
         _sync_directory(_path(url).parent)
     except OSError as problem:
-        raise InDoubt(f"{url} may not be durable: {problem.strerror}") from problem
+        raise InDoubt(
+            f"{url} may not be durable",
+            f"{problem.strerror}",
+            "check the file system; the write is repeated",
+        ) from problem
 
 
 def _sync_directory(path: Path) -> None:
@@ -266,8 +271,9 @@ def link_error(url: str, problem: OSError) -> WeirError:
     """What an error of the link means that would have created the object."""
     if problem.errno in _NO_LINKS:
         return JobRejected(
-            f"{url} could not be created exclusively, because its file system has no hard links "
-            f"({problem.strerror}); keep checkpoints on a file system that has them, or in S3"
+            f"{url} could not be created exclusively",
+            f"its file system has no hard links ({problem.strerror})",
+            "keep checkpoints on a file system that has them, or in S3",
         )
     return naming_error(url, "created", problem)
 
@@ -276,15 +282,28 @@ def naming_error(url: str, done: str, problem: OSError) -> WeirError:
     """Only an error that is known to precede the new name says that the object is not stored."""
     if problem.errno in _BEFORE_THE_NAME:
         return _explained(url, done, problem)
-    return InDoubt(f"{url} may have been {done}, the file system did not say: {problem.strerror}")
+    return InDoubt(
+        f"{url} may have been {done}, the file system did not say",
+        f"{problem.strerror}",
+        "check the file system; the write is repeated",
+    )
 
 
 def _explained(url: str, done: str, problem: OSError) -> WeirError:
     if problem.errno in _FULL:
-        return NotStored(f"{url} could not be {done}: the disk is full; free space or enlarge it")
+        return NotStored(
+            f"{url} could not be {done}",
+            "the disk is full",
+            "free space or enlarge it",
+        )
     if problem.errno in _FORBIDDEN:
         return JobRejected(
-            f"{url} could not be {done}: {problem.strerror}; "
-            "let the user of this process read and write there, or choose another directory"
+            f"{url} could not be {done}",
+            f"{problem.strerror}",
+            "let the user of this process read and write there, or choose another directory",
         )
-    return NotStored(f"{url} could not be {done}: {problem.strerror}")
+    return NotStored(
+        f"{url} could not be {done}",
+        f"{problem.strerror}",
+        "check the file system; it is tried again",
+    )

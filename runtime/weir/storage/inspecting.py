@@ -12,7 +12,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from weir.core.coordinator.aborting import manifest_path
+from weir.core.checkpoint_paths import manifest_path
 from weir.core.enumerator import Pool
 from weir.core.ids import EdgeId, Millis, OperatorId, SplitId
 from weir.core.recovery import Damaged
@@ -131,8 +131,8 @@ class Description:
 
     manifest: Manifest
     operators: tuple[OperatorDescription, ...]
-    problems: tuple[str, ...]
-    """Files that cannot be restored from, each with its path and the reason."""
+    problems: tuple[JobRejected, ...]
+    """Files that cannot be restored from, each with its path, the cause and the remedy."""
 
     @property
     def by_uid(self) -> dict[OperatorId, OperatorDescription]:
@@ -146,8 +146,9 @@ def find(store: ObjectStore, path: str) -> Manifest:
     found = manifests.read(store, wanted)
     if isinstance(found, Damaged):
         raise JobRejected(
-            f"manifest {wanted} cannot be read: {found.why}."
-            " Remedy: name the directory of a savepoint or of a chk-N, or bring the file back."
+            f"manifest {wanted} cannot be read",
+            found.why,
+            "name the directory of a savepoint or of a chk-N, or bring the file back",
         )
     return found
 
@@ -170,7 +171,9 @@ def operators_of(description: Description, uid: str) -> list[OperatorDescription
         return found
     known = ", ".join(each.uid for each in description.operators)
     raise JobRejected(
-        f"{description.manifest.location} has no operator {uid!r}. Remedy: choose one of {known}."
+        f"{description.manifest.location} has no operator {uid!r}",
+        f"its operators are {known}",
+        "choose one of these",
     )
 
 
@@ -182,7 +185,11 @@ def states_of(operators: list[OperatorDescription], name: str) -> list[KeyedDesc
         return found
     uids = ", ".join(operator.uid for operator in operators)
     names = ", ".join(each.name for each in known) or "those of another operator"
-    raise JobRejected(f"no keyed state {name!r} is kept by {uids}. Remedy: choose one of {names}.")
+    raise JobRejected(
+        f"there is no keyed state {name!r} of {uids}",
+        f"the states are: {names}",
+        "choose one of these",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +198,7 @@ class _Looking:
 
     store: ObjectStore
     opening: Opening
-    problems: list[str]
+    problems: list[JobRejected]
 
     def operator(
         self, manifest: Manifest, width: Width, snapshots: list[SubtaskSnapshot]
@@ -262,11 +269,11 @@ class _Looking:
         try:
             return state_files.fetch(self.store, handle.file)
         except state_files.DamagedState as problem:
-            self.problems.append(str(problem))
+            self.problems.append(problem)
             return None
 
     def _note(self, handle: "_Handle", problem: JobRejected) -> None:
-        self.problems.append(f"{handle.file.path or 'inline state'}: {problem}")
+        self.problems.append(problem.prefixed(handle.file.path or "inline state"))
 
 
 class _Handle(Protocol):

@@ -54,7 +54,7 @@ class JobLog:
         try:
             return index == 0 or self._store.exists(self._url(index - 1))
         except (Unavailable, JobRejected) as problem:
-            raise InDoubt(str(problem)) from problem
+            raise InDoubt(*problem.parts) from problem
 
     def is_taken(self, index: int) -> bool:
         """Whether the entry is there, or was so long ago that the one before it is gone too."""
@@ -82,8 +82,9 @@ class JobLog:
             return None
         except ValueError as problem:
             raise JobRejected(
-                f"entry {url} of the job's log cannot be read: {problem}; bring the file back, or "
-                "start from a savepoint in another checkpoint directory"
+                f"entry {url} of the job's log cannot be read",
+                str(problem),
+                "bring the file back, or start from a savepoint in another checkpoint directory",
             ) from problem
 
     def _read_floor(self) -> int:
@@ -93,6 +94,7 @@ class JobLog:
             return 0
         except (ValueError, TypeError, KeyError) as problem:
             raise JobRejected(
-                f"{self._floor} of the job's log cannot be read: {problem}; write the number of "
-                'the oldest entry into it, as {"floor": 7}'
+                f"{self._floor} of the job's log cannot be read",
+                str(problem),
+                'write the number of the oldest entry into it, as {"floor": 7}',
             ) from problem

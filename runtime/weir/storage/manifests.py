@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import xxhash
 
-from weir.core.coordinator.aborting import manifest_path
+from weir.core.checkpoint_paths import manifest_path
 from weir.core.key_groups import HASH, HASH_VERSION
 from weir.core.recovery import Damaged
 from weir.core.snapshots import Manifest, StateFile, SubtaskSnapshot

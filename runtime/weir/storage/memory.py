@@ -74,7 +74,8 @@ class MemoryStore:
         others = sum(len(kept) for name, kept in self._objects.items() if name != url)
         if others + len(data) > self._limit:
             raise JobRejected(
-                f"{url} does not fit: memory:// holds at most {self._limit >> 20} MiB, for "
-                "experiments; keep checkpoints in a directory, as in file:///data or s3://bucket"
+                f"{url} does not fit",
+                f"memory:// holds at most {self._limit >> 20} MiB, for experiments",
+                "keep checkpoints in a directory, as in file:///data or s3://bucket",
             )
         self._objects[url] = data

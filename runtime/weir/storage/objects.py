@@ -45,6 +45,7 @@ def store_for(url: str, options: Mapping[str, object] | None = None) -> ObjectSt
         return MemoryStore()
     scheme = url.partition("://")[0]
     raise JobRejected(
-        f"{scheme}:// cannot hold checkpoints yet: no way is known to create a file there that "
-        "exactly one of two drivers wins; use s3:// or file://"
+        f"{scheme}:// cannot hold checkpoints yet",
+        "no way is known to create a file there that exactly one of two drivers wins",
+        "use s3:// or file://",
     )

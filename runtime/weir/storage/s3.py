@@ -172,7 +172,7 @@ class S3Store:
         except NotFound:
             return False  # it was another's, and is gone again
         except (Unavailable, JobRejected) as problem:  # whose it is, nobody knows
-            raise InDoubt(str(problem)) from problem
+            raise InDoubt(*problem.parts) from problem
 
     def _delete(self, url: str) -> None:
         try:
@@ -193,7 +193,7 @@ class S3Store:
                 return self._try(url, ask, None)
             except Unavailable as problem:
                 failed.append(problem)
-        raise Unavailable(str(failed[-1]), RETRY_AFTER_S) from failed[-1]
+        raise Unavailable(*failed[-1].parts, retry_after=RETRY_AFTER_S) from failed[-1]
 
     def _change(self, url: str, size: int, act: Callable[[], Awaitable[object]]) -> None:
         """Act until it is answered. Once a try is in doubt, no later refusal settles it."""
@@ -258,23 +258,31 @@ def _explained(url: str, problem: Exception) -> WeirError:
     said = " ".join(str(problem).split())
     if _code(problem) in _PASSING:
         return NotStored(
-            f"{url}: the storage does not let us in for now: {said}; renew the keys if they have "
-            "expired, or set this machine's clock"
+            f"{url}: the storage denies access for now",
+            said,
+            "renew the keys if they have expired, or set this machine's clock",
         )
     if isinstance(problem, (PermissionError, *_NO_KEYS)):
         return JobRejected(
-            f"{url}: the storage does not let us in: {said}; check the keys in AWS_ACCESS_KEY_ID "
-            f"and AWS_SECRET_ACCESS_KEY, and what they may do in bucket {bucket!r}"
+            f"{url}: the storage denies access",
+            said,
+            "check the keys in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and what they may "
+            f"do in bucket {bucket!r}",
         )
     if _code(problem) == "NoSuchBucket":
         return JobRejected(
-            f"{url}: there is no bucket {bucket!r} at this endpoint; create it, or check the "
-            "bucket's name and AWS_ENDPOINT_URL"
+            f"{url} cannot be reached",
+            f"there is no bucket {bucket!r} at this endpoint",
+            "create it, or check the bucket's name and AWS_ENDPOINT_URL",
         )
     if isinstance(problem, FileNotFoundError):
         return NotFound(url)
     if isinstance(problem, (boto.ParamValidationError, ValueError)):
-        return JobRejected(f"{url}: this cannot be asked of S3: {said}; check the URL")
+        return JobRejected(
+            f"{url}: this cannot be asked of S3",
+            said,
+            "check the URL",
+        )
     return _undone(url, problem, said)
 
 
@@ -282,10 +290,21 @@ def _undone(url: str, problem: Exception, said: str) -> WeirError:
     """Whether a try that failed is sure to have left nothing."""
     status = _status(problem)
     if status == _PRECONDITION_FAILED:
-        return _Exists(url)
+        return _Exists(
+            f"{url} exists",
+            "a conditional put found it",
+        )
     if 0 < status < _SERVER_ERRORS and status != _TOO_MANY_REQUESTS:
-        return NotStored(f"{url}: the storage did not take the request: {said}")
-    return InDoubt(f"{url}: the storage did not answer: {said or 'it took too long'}")
+        return NotStored(
+            f"{url}: the storage did not take the request",
+            said,
+            "check the storage; it is tried again",
+        )
+    return InDoubt(
+        f"{url}: the storage did not answer",
+        said or "it took too long",
+        "check that this machine reaches the storage; it is tried again",
+    )
 
 
 def _response(problem: Exception) -> Mapping[str, Mapping[str, object]]:

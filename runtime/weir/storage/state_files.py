@@ -21,8 +21,10 @@ class DamagedState(JobRejected):
     def __init__(self, file: StateFile, why: str) -> None:
         name = file.path or "inline state"
         super().__init__(
-            f"{name} cannot be restored from: {why}; bring the file back from a copy, or restore "
-            "an older checkpoint or a savepoint by its path"
+            f"{name} cannot be restored from",
+            why,
+            "bring the file back from a copy, or restore an older checkpoint or a savepoint by "
+            "its path",
         )
 
 

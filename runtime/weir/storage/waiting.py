@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from weir.errors import Unavailable
+from weir.errors import Unavailable, sentence
 from weir.storage.contract import RETRY_AFTER_S, ObjectStore
 from weir.storage.s3 import SCHEMES as S3
 
@@ -90,7 +90,7 @@ class FirstAnswer:
             try:
                 found = self.store.exists(f"{self.directory}/log/floor")
             except Unavailable as problem:
-                self._problem = str(problem)
+                self._problem = sentence(problem.problem, problem.cause, "")
                 self._gave_up.wait(RETRY_SECONDS)
             except Exception as problem:  # noqa: BLE001 - it is raised where it is waited for
                 self._answer.set_exception(problem)
@@ -104,7 +104,8 @@ class FirstAnswer:
         if self.directory.startswith(S3):
             remedy = "check AWS_ENDPOINT_URL, and that this machine reaches it"
         return Unavailable(
-            f"the checkpoint storage {self.directory} has not answered for {longest:.0f} s:"
-            f" {self._problem}. Remedy: {remedy}; then start the job again.",
-            RETRY_AFTER_S,
+            f"the checkpoint storage {self.directory} has not answered for {longest:.0f} s",
+            self._problem,
+            f"{remedy}; then start the job again",
+            retry_after=RETRY_AFTER_S,
         )

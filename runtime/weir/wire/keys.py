@@ -45,8 +45,9 @@ def _hasher_of(kind: pa.DataType, name: str) -> _Hasher:
     hasher = _longs if pa.types.is_timestamp(kind) else _HASHERS.get(kind)
     if hasher is None:
         raise JobRejected(
-            f"Column '{name}' of type {kind} cannot be a key: keys are integers, doubles, booleans,"
-            " strings, binaries, dates or timestamps. Cast the column to one of these first."
+            f"column {name!r} of type {kind} cannot be a key",
+            "keys are integers, doubles, booleans, strings, binaries, dates or timestamps",
+            "cast the column to one of these first",
         )
     return hasher
 

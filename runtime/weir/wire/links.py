@@ -151,7 +151,10 @@ def dial(
         sock = socket.create_connection(address, _HANDSHAKE_SECONDS)
     except (OSError, UnicodeError, OverflowError) as problem:  # the last two: no such host, port
         raise Unavailable(
-            f"Nobody answers at {where} ({purpose}): {_cause(problem)}", _RETRY_SECONDS
+            f"no peer answers at {where} ({purpose})",
+            _cause(problem),
+            "check that the machines of the job reach each other; it is tried again",
+            retry_after=_RETRY_SECONDS,
         ) from problem
     unread_ms = _UNREAD_MS if purpose is Purpose.EXCHANGE else _UNANSWERED_MS
     try:
@@ -163,7 +166,10 @@ def dial(
     except (OSError, _Refused) as problem:
         sock.close()
         raise Unavailable(
-            f"No peer of this job is at {where} ({purpose}): {_cause(problem)}", _RETRY_SECONDS
+            f"no peer of this job is at {where} ({purpose})",
+            _cause(problem),
+            "check that the address belongs to this job; it is tried again",
+            retry_after=_RETRY_SECONDS,
         ) from problem
     return sock
 
@@ -328,8 +334,9 @@ class _ListeningTls:
             self.fingerprint = _fingerprint(_first_certificate(tls.certificate.read_text()))
         except (OSError, ValueError) as problem:
             raise JobRejected(
-                f"TLS cannot use the certificate {tls.certificate} with the key {tls.key}: "
-                f"{_cause(problem)}. Both must be readable PEM files that belong together."
+                f"TLS cannot use the certificate {tls.certificate} with the key {tls.key}",
+                _cause(problem),
+                "use readable PEM files that belong together",
             ) from problem
 
 
@@ -338,8 +345,9 @@ def _dialling_context(tls: Tls) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=tls.authority)
     except OSError as problem:
         raise JobRejected(
-            f"TLS cannot use the authority {tls.authority}: {_cause(problem)}. "
-            "It must be a readable PEM file with the certificate that signed the job's."
+            f"TLS cannot use the authority {tls.authority}",
+            _cause(problem),
+            "use a readable PEM file with the certificate that signed the job's",
         ) from problem
     context.check_hostname = False
     return context
@@ -396,8 +404,9 @@ def _bound(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as problem:
         raise JobRejected(
-            f"Cannot listen at port {port} of {host}: {_cause(problem)}. "
-            "Choose another port, or port 0 for any that is free, and an address of this machine."
+            f"cannot listen at port {port} of {host}",
+            _cause(problem),
+            "choose another port, or port 0 for any that is free, and an address of this machine",
         ) from problem
 
 

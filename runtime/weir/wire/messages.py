@@ -24,9 +24,10 @@ class MessageTooLong(JobRejected):
 
     def __init__(self, what: str, length: int) -> None:
         super().__init__(
-            f"The message {what} between driver and slot has {length} bytes, above the limit of"
-            f" {frames.FRAME_LIMIT}. Remedy: lower checkpointing.inlineThreshold so that state goes"
-            " into files, or raise the parallelism so that each subtask has less to say."
+            f"the message {what} between driver and slot has {length} bytes",
+            f"the limit is {frames.FRAME_LIMIT}",
+            "lower checkpointing.inlineThreshold so that state goes into files, or raise the "
+            "parallelism so that each subtask has less to report",
         )
 
 

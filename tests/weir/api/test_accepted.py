@@ -11,10 +11,8 @@ from weir.api.checkpointing import CheckpointingConfig
     [
         pytest.param({"minPause": "5 s", "maxConcurrent": 1}, id="C6 a pause, one at a time"),
         pytest.param({"minPause": "0 s", "maxConcurrent": 4}, id="C6 no pause, several at a time"),
-        pytest.param({"unaligned": True, "forcedUnaligned": True}, id="A4 forced unaligned"),
         pytest.param({"unaligned": True, "alignedTimeout": "599 s"}, id="A5 aligned at first"),
         pytest.param({"mode": "AT_LEAST_ONCE", "maxConcurrent": 3}, id="A8 several in flight"),
-        pytest.param({"forceCheckpointsInCycles": True}, id="C20 a cycle can be forced"),
         pytest.param({"inlineThreshold": "1 MiB"}, id="S7 the largest inline state"),
         pytest.param({"inlineThreshold": 0}, id="S7 nothing inline"),
         pytest.param({"memoryLimit": "256 MiB"}, id="S7 the largest checkpoint in memory"),
@@ -101,3 +99,9 @@ def test_python_writes_snake_case_and_yaml_writes_camel_case():
     in_python = load_config({"checkpointing": {"min_pause": 5_000}})
 
     assert in_yaml == in_python
+
+
+@pytest.mark.parametrize("name", ["forcedUnaligned", "forceCheckpointsInCycles"])
+def test_a_setting_that_was_removed_may_have_its_default(name):
+    """K1: the operator of an earlier release writes every default out for a driver."""
+    assert load_config({"checkpointing": {name: False}}) == load_config({})

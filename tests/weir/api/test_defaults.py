@@ -59,16 +59,10 @@ def test_what_a_job_is_restored_from_is_not_claimed_and_fits_exactly():
     assert recovery.without_in_flight_of is None
 
 
-def test_a_cycle_is_not_forced():
-    """C20: a graph with a cycle is refused unless its author insists."""
-    assert not CHECKPOINTING.force_checkpoints_in_cycles
-
-
 def test_checkpoints_are_exactly_once_and_aligned():
-    """A2, A4, A5: EXACTLY_ONCE; unaligned off, not forced, and at once when it is turned on."""
+    """A2, A4, A5: EXACTLY_ONCE; unaligned off, and at once when it is turned on."""
     assert CHECKPOINTING.mode is CheckpointingMode.EXACTLY_ONCE
     assert not CHECKPOINTING.unaligned
-    assert not CHECKPOINTING.forced_unaligned
     assert CHECKPOINTING.aligned_timeout == 0
 
 

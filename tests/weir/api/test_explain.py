@@ -24,7 +24,7 @@ def lines(given):
 def test_a_path_leads_through_the_models_around_the_configuration():
     """K1, U3: the nearest name is looked for where the field was written."""
     assert lines({"image": "weir", "jobs": [{}, {"checkpointing": {"minPuase": 1}}]}) == [
-        "jobs.1.checkpointing.minPuase = 1: there is no such field; did you mean minPause?"
+        "jobs.1.checkpointing.minPuase = 1: there is no such field. Remedy: did you mean minPause?"
     ]
 
 
@@ -39,6 +39,8 @@ def test_a_contradiction_is_placed_where_it_stands():
 
 def test_a_refusal_that_is_not_ours_keeps_its_own_words():
     """U3: whatever a model around ours refuses has field, value, reason and remedy too."""
-    assert lines({"image": "Weir", "jobs": []}) == [
-        "image = Weir: String should match pattern '^[a-z]+$'; see the description of the field"
-    ]
+    (line,) = lines({"image": "Weir", "jobs": []})
+    assert line == (
+        "image = Weir: String should match pattern '^[a-z]+$'."
+        " Remedy: see the description of the field."
+    )

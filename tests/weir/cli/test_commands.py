@@ -9,6 +9,7 @@ from shown_job import TOKEN, ShownJob, a_checkpoint, completed, failed, served
 from throwaway_certificates import a_certificate
 from weir import __version__
 from weir.cli.__main__ import app
+from weir.errors import JobRejected
 from weir.rest import endpoints
 from weir.rest.checkpoints import CheckpointStatus
 from weir.rest.endpoints import Endpoint
@@ -122,18 +123,19 @@ def test_a_request_that_came_to_nothing_says_why(job):
     result = weir("savepoint")
 
     assert result.exit_code == 1
-    assert "CHECKPOINT_EXPIRED: sums-1 was still aligning" in result.stderr
+    assert "failed with CHECKPOINT_EXPIRED.\nCause: sums-1 was still aligning." in result.stderr
     assert "Remedy: " in result.stderr
 
 
 def test_a_refused_order_is_told_in_the_jobs_own_words(job):
-    """U3: cause and remedy on a line each, and no trace."""
-    job.refusal = "job orders is finished. Remedy: start it again."
+    """U3: problem, cause and remedy on a line each, and no trace."""
+    job.refusal = JobRejected("job orders accepts no requests", "it is finished", "start it again")
     result = weir("stop")
 
     assert result.exit_code == 1
-    assert result.stderr.splitlines()[-2:] == [
-        "Error: job orders is finished.",
+    assert result.stderr.splitlines()[-3:] == [
+        "Error: job orders accepts no requests.",
+        "Cause: it is finished.",
         "Remedy: start it again.",
     ]
 

@@ -12,7 +12,7 @@ from moody_s3 import moody_s3
 from waiting import until
 from weir.api.report import JobPhase, JobReport
 
-REJECTS = "from weir.errors import JobRejected\nraise JobRejected('no. Remedy: yes.')\n"
+REJECTS = "from weir.errors import JobRejected\nraise JobRejected('no', 'why', 'yes')\n"
 STARTS = ENDS_AS.format(phase="FINISHED")
 
 
@@ -76,7 +76,7 @@ def test_a_refused_job_is_given_up_with_its_reason(driver, log):
     left = report(log)
 
     assert (status, left.phase, left.is_rejected) == (2, JobPhase.FAILED, True)
-    assert (left.attempt, left.why) == (3, "no. Remedy: yes.")
+    assert (left.attempt, left.why) == (3, "no: why. Remedy: yes.")
     assert "Traceback" not in errors
 
 

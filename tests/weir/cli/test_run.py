@@ -118,12 +118,12 @@ def test_the_scripts_own_exit_is_the_commands(script):
 
 
 def test_a_refused_job_is_told_without_a_trace(script):
-    """U3: cause and remedy."""
-    text = "from weir.errors import JobRejected\nraise JobRejected('no. Remedy: [yes].')"
+    """U3: problem, cause and remedy, a line each."""
+    text = "from weir.errors import JobRejected\nraise JobRejected('no', 'why', '[yes]')"
     result = run(script(text))
 
     assert result.exit_code == 1
-    assert result.stderr == "Error: no.\nRemedy: [yes].\n"
+    assert result.stderr == "Error: no.\nCause: why.\nRemedy: [yes].\n"
 
 
 def test_a_script_that_is_not_there_is_named():

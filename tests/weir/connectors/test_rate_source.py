@@ -69,7 +69,7 @@ def test_rows_come_by_the_clock_and_bear_their_time(clock):
 
 
 def test_a_reader_rests_until_its_next_row_is_due(clock):
-    """R9."""
+    """D2: rowsPerSecond is kept without a loop that asks for rows."""
     (reader,) = opened(RateSource(rows_per_second=3, partitions=1, clock=clock))
     assert len(reader.read(9)) == 1
     assert reader.rest_ms == 334

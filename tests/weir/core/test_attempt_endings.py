@@ -21,7 +21,7 @@ from attempt_story import (
     statuses,
 )
 from weir.core.attempt import (
-    AttemptDoomed,
+    AttemptFailed,
     CancelRequested,
     FailureCause,
     FindRestorePoint,
@@ -196,7 +196,7 @@ def test_a_job_that_finishes_after_its_last_savepoint_was_stopped():
     [
         SlotLost("b", 0.5),
         SubtaskFailed(1, READ_1, CONNECTION, 0.5),
-        AttemptDoomed("no checkpoint for too long", 0.5),
+        AttemptFailed("no checkpoint for too long", 0.5),
     ],
 )
 def test_after_the_last_savepoint_a_failure_is_just_another_end(bad_news):
@@ -306,7 +306,7 @@ def test_a_subtask_that_has_finished_says_nothing_more():
         SubtaskFinished(1, SUM_0),
         SubtaskFailed(1, SUM_0, USER_CODE, 0.5),
         SubtaskFailed(1, SUM_0, CONNECTION, 0.5),
-        AttemptDoomed("no checkpoint for too long", 0.5),
+        AttemptFailed("no checkpoint for too long", 0.5),
         RestorePointReady(1),
         StopConfirmed(),
         CancelRequested(),

@@ -152,13 +152,13 @@ class World:
             self.tell(a.SubtaskFailed(attempt, subtask, cause, self.chance.random()))
 
     def coordinator_gives_up(self):
-        self.tell(a.AttemptDoomed("no checkpoint for too long", self.chance.random()))
+        self.tell(a.AttemptFailed("no checkpoint for too long", self.chance.random()))
 
     def old_word_comes_again(self):
         """Except the coordinator's own, which come once: nothing in them tells their age."""
         event = self.chance.choice(self.heard)
         match event:
-            case a.AttemptDoomed() | a.StopConfirmed() | a.CancelRequested():
+            case a.AttemptFailed() | a.StopConfirmed() | a.CancelRequested():
                 return
             case a.SlotRegistered(slot) if slot not in self.alive:
                 return

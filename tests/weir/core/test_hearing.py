@@ -12,11 +12,10 @@ from coordinated_job import (
     SAVEPOINT,
     SUM_0,
     WRITE,
-    WRITE_0,
     a_snapshot,
 )
 from weir.core.attempt import (
-    AttemptDoomed,
+    AttemptFailed,
     CancelRequested,
     FailureCause,
     JobStarted,
@@ -43,13 +42,12 @@ from weir.core.coordinator.events import (
     ManifestNotWritten,
     ManifestWritten,
     NoSuccessorSeen,
-    NotificationFailed,
+    OperatorEventSent,
     OperatorNotSnapshotted,
     OperatorSnapshotted,
-    OperatorSpoke,
     Phase,
     RestartReported,
-    RestorePointWanted,
+    RestorePointRequested,
     StatusReported,
     SubtaskAcked,
     SubtaskDeclined,
@@ -124,11 +122,6 @@ LINES = [
         "Task sum-0 is aligning at checkpoint 7.",
     ),
     (
-        NotificationFailed(FIRST, 7, WRITE_0, "no connection"),
-        WARNING,
-        "Task write-0 failed when told of checkpoint 7: no connection.",
-    ),
-    (
         OperatorCoordinatorFailed("read", "OSError: no such topic", "OSError"),
         WARNING,
         "read failed in the driver: OSError: no such topic.",
@@ -147,7 +140,7 @@ LINES = [
     (EndOfDataReached(FIRST, SUM_0), DEBUG, "Task sum-0 has reached the end of its data."),
     (SplitWanted(FIRST, READ_0), DEBUG, "Task read-0 has nothing to read."),
     (SplitsFound(READ, ("a", "b"), "b", False), DEBUG, "read has found 2 splits."),  # noqa: FBT003
-    (OperatorSpoke(READ, READ_0, "secret"), DEBUG, "read has a message for task read-0."),
+    (OperatorEventSent(READ, READ_0, "secret"), DEBUG, "read has a message for task read-0."),
     (OperatorSnapshotted(7, READ, "secret"), DEBUG, "read gave its state for checkpoint 7."),
     (
         OperatorNotSnapshotted(7, WRITE, "the hook raised"),
@@ -194,12 +187,12 @@ LINES = [
         "Going down, because it burns: sum-0.",
     ),
     (
-        RestorePointWanted(2, EVERYONE),
+        RestorePointRequested(2, EVERYONE),
         DEBUG,
         "Attempt 2 of read-0, sum-0, sum-1, write-0 is about to start.",
     ),
     (RestorePointReady(2), DEBUG, "It is known what attempt 2 starts from."),
-    (AttemptDoomed("3 failed", 0.5), DEBUG, "What runs now is given up: 3 failed."),
+    (AttemptFailed("3 failed", 0.5), DEBUG, "What runs now is given up: 3 failed."),
     (StopConfirmed(), DEBUG, "The savepoint that job orders ends with is complete."),
 ]
 

@@ -7,15 +7,24 @@ import pytest
 
 from weir.core import attempt as attempts
 from weir.core import coordinator as checkpoints
-from weir.core.coordinator.state import (
-    Closing,
+from weir.core.coordinator.pending_checkpoint import (
+    CheckpointProperties,
     Collecting,
-    Coordinator,
-    FromNothing,
+    Pending,
     Persisting,
     Preparing,
-    Ticket,
-    Ticking,
+)
+from weir.core.coordinator.state import (
+    Checkpoints,
+    Commits,
+    Coordinator,
+    EpochLog,
+    JobIdentity,
+    OwnCheckpoints,
+    Requests,
+    Scheduled,
+    ShuttingDown,
+    Subtasks,
 )
 from weir.core.ids import CheckpointId, Epoch, Millis, OperatorId, RequestId, SubtaskId
 from weir.core.invariants import violations
@@ -37,7 +46,7 @@ PLAN = Plan((SUBTASK,), (SUBTASK,), ())
 
 
 def a_job(**changed: object) -> Job:
-    reign = checkpoints.Reign(
+    epoch = checkpoints.EpochState(
         epoch=Epoch(1),
         driver="d",
         directory="job",
@@ -45,65 +54,82 @@ def a_job(**changed: object) -> Job:
         next_id=CheckpointId(5),
         ids_until=CheckpointId(20),
         owned=(),
-        beginning=FromNothing(),
+        start=OwnCheckpoints(),
     )
-    state, _ = checkpoints.begin(Policy(), TOPOLOGY, reign)
+    state, _ = checkpoints.begin(Policy(), TOPOLOGY, epoch)
     running: Coordinator = replace(state, status=JobStatus.RUNNING)
     changed_state = replace(running, **changed)  # type: ignore[arg-type]
     return Job(attempts.initial(TOPOLOGY, NoRestart()), changed_state)
 
 
-def a_ticket(checkpoint: int) -> Ticket:
+def pending(*checkpoints: Pending, concurrent: int = 1) -> dict[str, object]:
+    policy = Policy(max_concurrent=concurrent)
+    job = JobIdentity(policy, TOPOLOGY, Epoch(1), "d", "job")
+    return {"job": job, "checkpoints": Checkpoints(pending=checkpoints)}
+
+
+def some_properties(checkpoint: int) -> CheckpointProperties:
     here = CheckpointId(checkpoint)
     now = Millis(0)
-    return Ticket(here, REQUEST, PLAN, now, now, now, "job", CheckpointId(0), ())
+    return CheckpointProperties(here, REQUEST, PLAN, now, now, now, "job", CheckpointId(0), ())
 
 
 def collecting(checkpoint: int, *, awaiting: frozenset[SubtaskId]) -> Collecting:
-    return Collecting(a_ticket(checkpoint), (), awaiting)
+    return Collecting(some_properties(checkpoint), (), awaiting)
 
+
+AWAITED = frozenset({SUBTASK})
+RESTARTING = JobStatus.RESTARTING
 
 BROKEN: dict[str, Callable[[], Job]] = {
     "C19: an id that was never given out": lambda: a_job(
-        pending=(collecting(7, awaiting=frozenset({SUBTASK})),)
+        **pending(collecting(7, awaiting=AWAITED))
     ),
-    "C19: an id beyond the reservation": lambda: a_job(next_id=CheckpointId(21)),
+    "C19: an id beyond the reservation": lambda: a_job(
+        log=EpochLog(0, 1, next_id=CheckpointId(21), ids_until=CheckpointId(20))
+    ),
     "C19: two checkpoints of one id": lambda: a_job(
-        policy=Policy(max_concurrent=2),
-        pending=(collecting(4, awaiting=frozenset({SUBTASK})),) * 2,
+        **pending(*(collecting(4, awaiting=AWAITED),) * 2, concurrent=2)
     ),
     "C6: more than may run at once": lambda: a_job(
-        pending=(
-            collecting(3, awaiting=frozenset({SUBTASK})),
-            collecting(4, awaiting=frozenset({SUBTASK})),
+        **pending(collecting(3, awaiting=AWAITED), collecting(4, awaiting=AWAITED))
+    ),
+    "C7: nobody is waited for": lambda: a_job(**pending(collecting(4, awaiting=frozenset()))),
+    "C8: written without all acks": lambda: a_job(
+        **pending(Persisting(some_properties(4), {}, None, Millis(0)))  # type: ignore[arg-type]
+    ),
+    "C4: two checkpoints prepared at once": lambda: a_job(
+        **pending(
+            *(
+                Preparing(some_properties(n), frozenset({SINK}), location_ready=True)
+                for n in (3, 4)
+            ),
+            concurrent=2,
         )
     ),
-    "C7: nobody is waited for": lambda: a_job(pending=(collecting(4, awaiting=frozenset()),)),
-    "C8: written without all acks": lambda: a_job(
-        pending=(Persisting(a_ticket(4), {}, None, Millis(0)),)  # type: ignore[arg-type]
-    ),
-    "C4: messages held for no trigger": lambda: a_job(held=("a message",)),
-    "C4: two checkpoints prepared at once": lambda: a_job(
-        policy=Policy(max_concurrent=2),
-        pending=tuple(
-            Preparing(a_ticket(n), frozenset({SINK}), location_ready=True) for n in (3, 4)
-        ),
-    ),
     "C2: the clock outlives RUNNING": lambda: a_job(
-        status=JobStatus.RESTARTING, clock=Ticking(Millis(9))
+        status=RESTARTING, requests=Requests(periodic=Scheduled(Millis(9)))
     ),
-    "C3: requests outlive RUNNING": lambda: a_job(status=JobStatus.RESTARTING, queue=(REQUEST,)),
-    "C5: a queue out of order": lambda: a_job(queue=(replace(REQUEST, number=2), REQUEST)),
+    "C3: requests outlive RUNNING": lambda: a_job(
+        status=RESTARTING, requests=Requests(queue=(REQUEST,))
+    ),
+    "C5: a queue out of order": lambda: a_job(
+        requests=Requests(queue=(replace(REQUEST, number=2), REQUEST))
+    ),
     "C19: a gap in the commits": lambda: a_job(
-        ledgers={SINK: SinkLedger(SINK, 3, CheckpointId(1), (Commit(SINK, 2, ()),))}
+        commits=Commits({SINK: SinkLedger(SINK, 3, CheckpointId(1), (Commit(SINK, 2, ()),))})
     ),
     "C14: running and finished": lambda: a_job(
-        running={SUBTASK: attempts.AttemptId(0)}, finished=frozenset({SUBTASK})
+        subtasks=Subtasks({SUBTASK: attempts.AttemptId(0)}, finished=frozenset({SUBTASK}))
     ),
-    "C14: at its end and not running": lambda: a_job(at_end=frozenset({SUBTASK})),
-    "S4: a file that nobody refers to": lambda: a_job(shared=SharedFiles({"shared/x": 1})),
+    "C14: at its end and not running": lambda: a_job(
+        subtasks=Subtasks(at_end=frozenset({SUBTASK}))
+    ),
+    "S4: a file that nobody refers to": lambda: a_job(
+        checkpoints=Checkpoints(shared=SharedFiles({"shared/x": 1}))
+    ),
     "C12: a checkpoint outlives its job": lambda: a_job(
-        life=Closing(JobStatus.CANCELED), pending=(collecting(4, awaiting=frozenset({SUBTASK})),)
+        stage=ShuttingDown(JobStatus.CANCELED), **pending(collecting(4, awaiting=AWAITED))
     ),
 }
 

@@ -16,9 +16,9 @@ from coordinated_job import (
     WRITE_0,
     Files,
     a_manifest,
-    a_reign,
     a_snapshot,
     a_topology,
+    an_epoch,
     each,
     only,
 )
@@ -26,7 +26,7 @@ from weir.core import attempt as attempts
 from weir.core import coordinator as checkpoints
 from weir.core.attempt import FailureCause, ReportRestart, ReportStatus
 from weir.core.coordinator.actions import (
-    DoomAttempt,
+    FailAttempt,
     LookForSuccessor,
     NotifyAborted,
     NotifyCompleted,
@@ -47,7 +47,7 @@ from weir.core.coordinator.events import (
     SubtaskAcked,
     SubtaskDeclined,
 )
-from weir.core.coordinator.state import Borrowed, Ticking
+from weir.core.coordinator.state import Scheduled, Unclaimed
 from weir.core.enumerator import AssignSplit, NoMoreSplits, NoSplitsYet, Pool, Splits
 from weir.core.health import Health
 from weir.core.ids import ChannelId, EdgeId
@@ -67,8 +67,8 @@ POOL = Splits(("a", "b", "c"))
 class Driver:
     """A whole driver's decisions, told what happened."""
 
-    def __init__(self, policy=None, topology=POOLED, reign=None, splits=POOL, **job):
-        state, _ = checkpoints.begin(policy or Policy(), topology, reign or a_reign())
+    def __init__(self, policy=None, topology=POOLED, epoch=None, splits=POOL, **job):
+        state, _ = checkpoints.begin(policy or Policy(), topology, epoch or an_epoch())
         attempt = attempts.initial(topology, FixedDelay(UNLIMITED, DELAY))
         self.job = Job(attempt, state, {READ: splits}, **job)
 
@@ -85,7 +85,7 @@ class Driver:
         return [*self.hear(*slots, attempts.JobStarted()), *self.not_taken_over()]
 
     def not_taken_over(self):
-        return self.hear(NoSuccessorSeen(self.job.coordinator.journal.index))
+        return self.hear(NoSuccessorSeen(self.job.coordinator.log.index))
 
     def up(self, *subtasks):
         return self.hear(*(SubtaskRunning(self.attempt(s), s) for s in subtasks or EVERYONE))
@@ -102,7 +102,7 @@ class Driver:
             for s in EVERYONE
         ]
         self.hear(*acks, ManifestWritten(checkpoint))
-        return self.hear(EntryCreated(self.job.coordinator.journal.index))
+        return self.hear(EntryCreated(self.job.coordinator.log.index))
 
     def split(self):
         return self.hear(SplitWanted(self.attempt(), READ_0))
@@ -140,7 +140,7 @@ def test_the_clock_starts_in_the_step_in_which_the_last_subtask_runs():
     driver.up(WRITE_0)
 
     assert driver.job.coordinator.status is JobStatus.RUNNING
-    assert driver.job.coordinator.clock == Ticking(250)
+    assert driver.job.coordinator.requests.periodic == Scheduled(250)
 
 
 def test_a_failure_aborts_what_is_pending_in_the_same_step():
@@ -152,14 +152,14 @@ def test_a_failure_aborts_what_is_pending_in_the_same_step():
         attempts.SubtaskFailed(driver.attempt(), SUM_0, FailureCause.CONNECTION, 0.5)
     )
 
-    assert driver.job.coordinator.pending == ()
+    assert driver.job.coordinator.checkpoints.pending == ()
     assert [type(word) for word in said if isinstance(word, ReportRestart | NotifyAborted)] == [
         ReportRestart
     ]
 
 
 def test_an_attempt_that_the_coordinator_gives_up_restarts_in_the_same_step():
-    """C9: DoomAttempt."""
+    """C9: FailAttempt."""
     driver = a_running_driver()
     driver.ask()
 
@@ -167,7 +167,7 @@ def test_an_attempt_that_the_coordinator_gives_up_restarts_in_the_same_step():
         SubtaskDeclined(driver.attempt(), 1, SUM_0, Reason.CHECKPOINT_DECLINED, "no")
     )
 
-    assert only(DoomAttempt, said).why == only(ReportRestart, said).why
+    assert only(FailAttempt, said).why == only(ReportRestart, said).why
     assert [word.status for word in each(ReportStatus, said)] == [JobStatus.RESTARTING]
 
 
@@ -187,7 +187,7 @@ def test_a_subtask_that_was_not_launched_cannot_run():
     driver.hear(attempts.SlotRegistered("a", "e"), attempts.JobStarted())
 
     assert driver.hear(SubtaskRunning(driver.attempt(), READ_0)) == []
-    assert driver.job.coordinator.running == {}
+    assert driver.job.coordinator.subtasks.running == {}
 
 
 def test_a_confirmed_stop_ends_the_job_when_everyone_has_left():
@@ -242,7 +242,9 @@ def test_everyone_is_launched_with_what_it_inherits():
 
     launch = driver.restart()
 
-    assert launch.restore == RestoreManifest(driver.job.coordinator.completed[-1].manifest, since=1)
+    assert launch.restore == RestoreManifest(
+        driver.job.coordinator.checkpoints.completed[-1].manifest, since=1
+    )
     assert [subtask for subtask, _, _ in launch.placements] == list(EVERYONE)
     inherited = {s: [share.handle.file.path for share in i.lists] for s, _, i in launch.placements}
     assert inherited[SUM_1] == ["store/orders/chk-1/sum-1"]
@@ -265,8 +267,8 @@ def replayed(launch):
 @pytest.mark.parametrize(("without", "expected"), [(False, [ROWS]), (True, [])])
 def test_in_flight_data_is_replayed_unless_the_user_gave_it_up(without, expected):
     """C15: an option restores one named checkpoint without its in-flight data."""
-    reign = a_reign(beginning=Borrowed(with_rows_in_flight()), next_id=17)
-    driver = Driver(reign=reign, without_in_flight=without)
+    epoch = an_epoch(start=Unclaimed(with_rows_in_flight()), next_id=17)
+    driver = Driver(epoch=epoch, without_in_flight=without)
 
     assert replayed(only(Launch, driver.start())) == expected
 
@@ -311,7 +313,7 @@ def test_the_checkpoint_holds_the_splits_that_were_free_when_it_was_asked_for():
     assert given(driver.hear(OperatorSnapshotted(1, WRITE, "hook"))) == [B]
     driver.complete(1)
 
-    (pool, _) = driver.job.coordinator.completed[-1].manifest.coordinators
+    (pool, _) = driver.job.coordinator.checkpoints.completed[-1].manifest.coordinators
 
     assert pool.state == Pool(("b", "c"), "")
 

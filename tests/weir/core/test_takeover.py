@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from coordinated_job import CHECKPOINT, DIRECTORY, STOP, a_manifest
 from found_in_storage import NEW, OLD, closed, epoch
-from weir.core.coordinator.state import Borrowed, FromNothing
+from weir.core.coordinator.state import OwnCheckpoints, Unclaimed
 from weir.core.journal import ID_BLOCK, CheckpointLogged, EpochTaken, IdsReserved
 from weir.core.lifecycle import JobStatus
 from weir.core.recovery import ReplayCommit, RestoreFrom, StartFresh, Wish
@@ -16,9 +16,9 @@ from weir.core.takeover import (
     Claim,
     Liveness,
     claim,
+    epoch_state,
     may_replace,
     refusal_stands,
-    reign,
     to_ask,
 )
 
@@ -65,7 +65,7 @@ def test_the_commit_numbers_of_the_log_are_known_whatever_is_restored():
     taken = claimed(*entries, resolution=older)
 
     assert taken.numbers == {"write": 6}
-    assert reign(taken, older, DIRECTORY).numbers == {"write": 6}
+    assert epoch_state(taken, older, DIRECTORY).numbers == {"write": 6}
 
 
 def test_a_takeover_consumes_the_entry_that_a_zombie_needs():
@@ -127,7 +127,7 @@ def test_a_driver_that_goes_on_says_so(resolution):
 
 
 def begun(resolution):
-    return reign(claimed(logged(1), resolution=resolution), resolution, DIRECTORY)
+    return epoch_state(claimed(logged(1), resolution=resolution), resolution, DIRECTORY)
 
 
 def test_a_checkpoint_that_the_job_owns_is_where_it_goes_on():
@@ -135,7 +135,7 @@ def test_a_checkpoint_that_the_job_owns_is_where_it_goes_on():
     own = a_manifest(3)
     begins = begun(RestoreFrom(own, "m", goes_on=True, owned=((1, own),)))
 
-    assert begins.beginning == FromNothing()
+    assert begins.start == OwnCheckpoints()
     assert begins.owned == ((1, own),)
 
 
@@ -143,7 +143,7 @@ def test_a_checkpoint_that_the_job_does_not_own_is_borrowed():
     """C16: never touched."""
     begins = begun(restoring(3))
 
-    assert begins.beginning == Borrowed(a_manifest(3))
+    assert begins.start == Unclaimed(a_manifest(3))
     assert begins.owned == ()
 
 
@@ -151,10 +151,10 @@ def test_a_job_that_starts_fresh_borrows_nothing():
     """C15: and owns nothing."""
     begins = begun(StartFresh())
 
-    assert (begins.beginning, begins.owned) == (FromNothing(), ())
+    assert (begins.start, begins.owned) == (OwnCheckpoints(), ())
 
 
-def test_a_reign_begins_with_what_its_entry_says():
+def test_an_epoch_begins_with_what_its_entry_says():
     """C17 C19: epoch, number and ids are those that are in the log."""
     begins = begun(restoring(3))
 

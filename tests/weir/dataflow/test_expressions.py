@@ -306,47 +306,56 @@ def test_substring_counts_characters_from_either_end(text, start, length):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("aa + 1", "expression 'aa + 1', at 'aa': there is no column 'aa'; did you mean 'a'?"),
-        ("uper(s)", "there is no function 'uper'; did you mean 'upper'?"),
+        (
+            "aa + 1",
+            (
+                "expression 'aa + 1' cannot be used, at 'aa': there is no column 'aa'. "
+                "Remedy: did you mean 'a'?"
+            ),
+        ),
+        ("uper(s)", "there is no function 'uper'. Remedy: did you mean 'upper'?"),
         ("rand()", "there is no function 'rand'"),
-        ("sum(a)", "sum is an aggregation; use groupBy"),
-        ("s + 1", "this is a string where a number is needed; cast it"),
-        ("a AND p", "this is a int where a boolean is needed; cast it"),
-        ("length(a)", "this is a int where a string is needed; cast it"),
-        ("s > 3", "string and int do not go together; cast one of them"),
+        ("sum(a)", "sum is an aggregation. Remedy: use groupBy"),
+        ("s + 1", "this is a string where a number is needed. Remedy: cast it"),
+        ("a AND p", "this is a int where a boolean is needed. Remedy: cast it"),
+        ("length(a)", "this is a int where a string is needed. Remedy: cast it"),
+        ("s > 3", "string and int do not go together. Remedy: cast one of them"),
         ("coalesce(a, s)", "int and string do not go together"),
         ("a +", "is not readable as Spark SQL"),
         ("a; b", "is not readable as Spark SQL"),
         ("a FROM t", "is not readable as Spark SQL"),
-        ("a IN (SELECT 1)", "a subquery cannot be streamed; list the values"),
+        ("a IN (SELECT 1)", "a subquery cannot be streamed. Remedy: list the values"),
         ("st.y", "there is no field 'y'"),
         ("a.x", "a int has no field 'x'"),
         ("cast(st AS int)", "a struct<x: int64> cannot be cast to int"),
         ("cast(a AS array<int>)", "nothing can be cast to array<int>"),
         ("cast(a AS date)", "a int cannot be cast to date"),
-        ("round(f, a)", "the number of places must be written out"),
+        ("round(f, a)", "the number of places must be a literal"),
         ("floor(f, 1)", "use round"),
-        ("s LIKE s", "the pattern of LIKE must be written out"),
+        ("s LIKE s", "the pattern of LIKE must be a literal"),
         ("f div 2", "div needs whole numbers, not double"),
         ("1.5 % 2", "there is no remainder of decimals"),
         ("pmod(a)", "pmod takes two numbers"),
         ("isnull(a, l)", "this function takes one value"),
         ("concat(s, of)", "cannot be written as a string"),
         ("99999999999999999999", "too large for a bigint"),
-        ("of[0]", "expressions cannot do this; use mapInArrow"),
+        ("of[0]", "expressions cannot do this. Remedy: use mapInArrow"),
         ("a BETWEEN SYMMETRIC 7 AND 0", "SYMMETRIC is not supported in BETWEEN"),
         ("cast(a AS string FORMAT 'x')", "FORMAT is not supported in"),
         ("round(f, 1, 2)", "TRUNCATE is not supported in ROUND"),
         ("length(s, s)", "BINARY is not supported in LENGTH"),
         ("s LIKE 'a!%' ESCAPE '!'", "expressions cannot do this"),
         ("s LIKE '\\\\a'", "a backslash in a pattern stands before %, _"),
-        ("ts > 'yesterday'", "'yesterday' is no timestamp; write it as '2020-12-31 23:59:59'"),
-        ("ts BETWEEN '2020' AND '10:11'", "'10:11' is no timestamp; write it"),
+        (
+            "ts > 'yesterday'",
+            "'yesterday' is no timestamp. Remedy: write it as '2020-12-31 23:59:59'",
+        ),
+        ("ts BETWEEN '2020' AND '10:11'", "'10:11' is no timestamp. Remedy: write it"),
         ("ms > '2020-01-01T00:00:00Z'", "timestamp_ntz and string do not go together"),
         ("concat(s, cast(s AS binary))", "binary and other values do not go together"),
         ("-cast(a AS decimal(38,0))", "Spark rounds a decimal(38,0) to 34 digits here"),
         ("cast(a AS timestamp_ntz)", "a int cannot be cast to timestamp_ntz"),
-        ("substring(s, l)", "a position is an int, not a bigint; cast it"),
+        ("substring(s, l)", "a position is an int, not a bigint. Remedy: cast it"),
         ("greatest(a)", "this function takes two values or more"),
         ("1e400", "too large for a double"),
     ],
@@ -383,17 +392,17 @@ def test_no_row_stops_an_expression():
 
 
 def test_a_refusal_lists_the_columns_that_there_are():
-    with pytest.raises(JobRejected, match=r"\(columns: a, b\)"):
+    with pytest.raises(JobRejected, match=r"columns: a, b"):
         compiled("c", pa.schema([("a", pa.int64()), ("b", pa.int64())]))
 
 
 def test_a_name_that_fits_two_columns_but_for_its_case_is_refused():
-    with pytest.raises(JobRejected, match=r"could be \['aB', 'AB'\]"):
+    with pytest.raises(JobRejected, match=r"could be any of \['aB', 'AB'\]"):
         compiled("Ab", pa.schema([("aB", pa.int64()), ("AB", pa.int64())]))
 
 
 def test_a_condition_must_be_one():
-    with pytest.raises(JobRejected, match="it is a int, not a boolean; compare it"):
+    with pytest.raises(JobRejected, match=r"not a boolean: it is a int. Remedy: compare it"):
         predicate("a + 1", ROWS.schema)
 
 

@@ -175,7 +175,7 @@ def test_a_function_that_cannot_travel_is_refused_by_name():
         (lambda: events().connect(rules().broadcast().filter("most > 3")), "as its last step"),
         (lambda: events().broadcast().connect(rules()), "write stream.connect(rules.broadcast())"),
         (lambda: events().process(Remembers, "n long"), "make an object of it, Remembers()"),
-        (lambda: events().process(len, "n long"), "derive its class from weir.dataflow.process"),
+        (lambda: events().process(len, "n long"), "derive it from weir.ProcessFunction"),
         (lambda: events().process(Follows(), "n long"), "wants a broadcast stream"),
         (
             lambda: events().connect(rules().broadcast()).process(Remembers(), "n long"),
@@ -185,7 +185,7 @@ def test_a_function_that_cannot_travel_is_refused_by_name():
         (
             lambda: events().connect(rules().broadcast()).process(Follows(), "n long").broadcast()
             .uid("limited"),
-            "a redistribution is no operator",
+            "a union or a redistribution",
         ),
     ],
 )  # fmt: skip
@@ -207,7 +207,7 @@ def test_a_wrong_use_is_refused_with_the_remedy(describe, words):
         (lambda h: h.getBroadcastState("limits", "a int", "b int"), "use stream.connect("),
         (lambda h: (h.deleteIfExists("held"), h.getListState("held", "n long")), "deleted too"),
         (lambda h: (h.getListState("held", "n long"), h.deleteIfExists("held")), "one of the two"),
-        (lambda h: list(h.getListState("held", "n long").get()), "read and change it in open"),
+        (lambda h: list(h.getListState("held", "n long").get()), "read and change the state"),
         (lambda _: 1 / 0, "Remembers.init failed where the stream is described: ZeroDivision"),
     ],
 )  # fmt: skip
@@ -225,7 +225,10 @@ def test_a_broadcast_state_has_each_column_once():
 
     words = refusal(lambda: connected.process(Confused(), "value long"))
 
-    assert words == "Confused, state 'limits': two columns are called 'user'; rename one of them"
+    assert words == (
+        "Confused cannot declare state 'limits': two columns are called 'user'. "
+        "Remedy: rename one of them."
+    )
 
 
 def test_a_function_that_holds_what_cannot_be_copied_is_refused():

@@ -115,55 +115,68 @@ def test_what_every_option_is_asked_for_is_not_refused():
     [
         (
             lambda: reader().format("evnts").load(),
-            "there is no source 'evnts'; did you mean 'events'? (known are events, json, parquet)",
+            (
+                "there is no source 'evnts': known are events, json, parquet. "
+                "Remedy: did you mean 'events'? If not, choose one of these."
+            ),
         ),
         (
             lambda: reader().load(),
-            "no source was named; add .format(…), known are events, json, parquet",
+            "no source was named: known are events, json, parquet. Remedy: add .format(…).",
         ),
         (
             lambda: events().writeStream.format("kafka").start(),
-            "there is no sink 'kafka' (known are nowhere)",
+            "there is no sink 'kafka': known are nowhere. Remedy: choose one of these.",
         ),
         (
             lambda: tuned_reader().load(),
-            "format 'tuned' needs the option 'topic'; add .option(\"topic\", …)",
+            (
+                "format 'tuned' needs the option 'topic': it has no default. "
+                'Remedy: add .option("topic", …).'
+            ),
         ),
         (
             lambda: tuned_reader().options(topic="t", rowsPerSecnd=5).load(),
             (
-                "format 'tuned' has no option 'rowsPerSecnd'; did you mean 'rowspersecond'? "
-                "(options: followlinks, pollinterval, rowspersecond, topic)"
+                "format 'tuned' has no option 'rowsPerSecnd': its options are: followlinks, "
+                "pollinterval, rowspersecond, topic. Remedy: did you mean 'rowspersecond'? "
+                "If not, remove it."
             ),
         ),
         (
             lambda: tuned_reader().options(topic="t", rowsPerSecond="many").load(),
             (
-                "format 'tuned', option rowsPerSecond = many: this is not a whole number; "
-                'write one, such as "100"'
+                "format 'tuned', option rowsPerSecond = many: this is not a whole number. "
+                'Remedy: write one, such as "100".'
             ),
         ),
         (
             lambda: tuned_reader().options(topic="t", followLinks="maybe").load(),
             (
-                "format 'tuned', option followLinks = maybe: this is neither true nor false; "
-                "write true or false"
+                "format 'tuned', option followLinks = maybe: this is neither true nor false. "
+                "Remedy: write true or false."
             ),
         ),
         (
             lambda: tuned_reader().options(topic="t", pollInterval="soon").load(),
             (
-                "format 'tuned', option pollInterval = soon: this is not a duration; "
-                'write a whole number and a unit (ms, s, min, h, d), as in "10 s"'
+                "format 'tuned', option pollInterval = soon: this is not a duration. "
+                'Remedy: write a whole number and a unit (ms, s, min, h, d), as in "10 s".'
             ),
         ),
         (
             lambda: tuned_reader().option("topic", "t").schema("a int").load(),
-            "format 'tuned' knows its own schema; leave out schema(…)",
+            (
+                "format 'tuned' knows its schema: schema(…) would have no effect. "
+                "Remedy: leave out schema(…)."
+            ),
         ),
         (
             lambda: events().writeStream.outputMode("complete"),
-            "output mode 'complete' is not supported; use one of append, update",
+            (
+                "output mode 'complete' is not supported: Weir knows append, update. "
+                "Remedy: use one of these."
+            ),
         ),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 from weir.core.topology import EdgeKind
 from weir.dataflow import functions as F  # noqa: N812
 from weir.dataflow.logical import Exchange, Keyed
-from weir.dataflow.physical import Aggregate, Function, ProcessorHead, RowsAs
+from weir.dataflow.physical import Aggregate, ProcessorHead, RowsAs
 from weir.dataflow.types import schema_of
 from weir.errors import JobRejected
 from written_streams import EVENTS, events
@@ -83,8 +83,8 @@ def test_an_aggregation_is_described_by_its_keys_and_functions():
     assert isinstance(node, Keyed)
     assert node.head.keys == ("user",)
     assert node.head.aggregates == (
-        Aggregate(Function.SUM, "value", "total"),
-        Aggregate(Function.COUNT, "", "n"),
+        Aggregate("sum", "value", "total"),
+        Aggregate("count", "", "n"),
     )
 
 
@@ -149,20 +149,23 @@ def test_repartition_takes_a_number_or_columns_or_both():
 @pytest.mark.parametrize(
     ("wrong", "complaint"),
     [
-        (lambda s: s.filter("valu > 3"), "there is no column 'valu'; did you mean 'value'?"),
-        (lambda s: s.filter("value"), "not a boolean; compare it"),
-        (lambda s: s.select("vlaue"), "there is no column 'vlaue'; did you mean 'value'?"),
+        (
+            lambda s: s.filter("valu > 3"),
+            "there is no column 'valu'. Remedy: did you mean 'value'?",
+        ),
+        (lambda s: s.filter("value"), "not a boolean: it is a bigint. Remedy: compare it"),
+        (lambda s: s.select("vlaue"), "there is no column 'vlaue'. Remedy: did you mean 'value'?"),
         (lambda s: s.select("user", "user"), "two columns are called 'user'"),
-        (lambda s: s.select(), "a stream without columns carries nothing"),
-        (lambda s: s.drop("user", "value", "price", "ts"), "a stream without columns"),
-        (lambda s: s.withColumn("x", "value"), "a column is needed, not a str; use F.expr"),
+        (lambda s: s.select(), "a stream has no columns: it would carry nothing"),
+        (lambda s: s.drop("user", "value", "price", "ts"), "a stream has no columns"),
+        (lambda s: s.withColumn("x", "value"), "a column is needed, not a str. Remedy: use F.expr"),
         (lambda s: s.union(s.drop("ts")), "union: 4 columns do not fit 3"),
         (
             lambda s: s.union(s.select("user", "price", "value", "ts")),
-            "column 'value' is a bigint here and a double there; cast",
+            "column 'value' differ: it is a bigint here and a double there. Remedy: cast",
         ),
         (lambda s: s.mapInArrow(iter, "a lnog"), "did you mean 'long'?"),
-        (lambda s: s.groupBy(), "groupBy() without columns"),
+        (lambda s: s.groupBy(), "groupBy() has no columns"),
         (lambda s: s.groupBy(F.expr("value % 2").alias("user")), "cannot be called 'user'"),
         (lambda s: s.groupBy("usr"), "there is no column 'usr'"),
         (
@@ -174,8 +177,9 @@ def test_repartition_takes_a_number_or_columns_or_both():
         (
             lambda s: s.groupBy("user").sum("user"),
             (
-                "sum(user): column 'user' is a string, and sum takes tinyint, smallint, int,"
-                " bigint, float, double; cast it first"
+                "sum(user) cannot be computed: column 'user' is a string, and sum takes tinyint,"
+                " smallint, int,"
+                " bigint, float, double. Remedy: cast it first"
             ),
         ),
         (
@@ -185,24 +189,26 @@ def test_repartition_takes_a_number_or_columns_or_both():
         (
             lambda s: s.groupBy("user").min("user"),
             (
-                "min(user): column 'user' is a string, and min takes tinyint, smallint, int,"
+                "min(user) cannot be computed: column 'user' is a string, and min takes tinyint,"
+                " smallint, int,"
                 " bigint, float, double, date, timestamp"
             ),
         ),
         (
             lambda s: s.groupBy(F.col("price").cast("float").alias("f")),
             (
-                "groupBy: column 'f' is a float, which cannot be a key; keys are tinyint, smallint,"
-                " int, bigint, double, boolean, string, binary, date, timestamp; cast it first"
+                "groupBy: column 'f' cannot be a key: it is a float, and keys are tinyint,"
+                " smallint, int, bigint, double, boolean, string, binary, date, timestamp."
+                " Remedy: cast it first"
             ),
         ),
         (
             lambda s: s.groupBy(F.col("price").cast("decimal(10,2)").alias("d")).count(),
-            "column 'd' is a decimal(10,2)",
+            "column 'd' cannot be a key: it is a decimal(10,2)",
         ),
         (
             lambda s: s.withColumn("f", F.col("price").cast("float")).repartition("f"),
-            "repartition: column 'f' is a float",
+            "repartition: column 'f' cannot be a key: it is a float",
         ),
         (
             lambda s: s.groupBy("user").agg(F.sum("value").alias("user")),
@@ -214,22 +220,22 @@ def test_repartition_takes_a_number_or_columns_or_both():
         ),
         (
             lambda s: s.groupBy("user").transformWithState(Counting, "n long"),
-            "a class; make an object",
+            "a class. Remedy: make an object",
         ),
         (lambda s: s.groupBy("user").transformWithState(3, "n long"), "3 is no StatefulProcessor"),
         (
             lambda s: s.groupBy("user").transformWithState(Counting(), "n long", initialState=s),
-            "initialState is a Stream; give a DataFrame of Spark, grouped as the stream is",
+            "initialState is a Stream: it must be a DataFrame of Spark, grouped as the stream is",
         ),
         (
             lambda s: s.groupBy("user").transformWithState(
                 Counting(), "n long", eventTimeColumnName="n"
             ),
-            "the output has no timestamp 'n' to tell the event time by",
+            "the output has no timestamp 'n': the event time",
         ),
         (
             lambda s: s.groupBy("user").transformWithState(Counting(), "n long", "Complete"),
-            "output mode 'Complete' is not supported; use one of Append, Update",
+            "output mode 'Complete' is not supported: Weir knows Append, Update",
         ),
         (
             lambda s: s.groupBy("user").transformWithState(Counting(), "n long", timeMode="Lunch"),
@@ -241,8 +247,11 @@ def test_repartition_takes_a_number_or_columns_or_both():
             ),
             "EventTime needs a watermark",
         ),
-        (lambda s: s.withWatermark("at", "1 s"), "withWatermark: there is no column 'at'"),
-        (lambda s: s.withWatermark("value", "1 s"), "a bigint tells no time"),
+        (
+            lambda s: s.withWatermark("at", "1 s"),
+            "withWatermark names no column of the stream: there is no column 'at'",
+        ),
+        (lambda s: s.withWatermark("value", "1 s"), "this column is not a time: it is a bigint"),
         (lambda s: s.withWatermark("ts", "soon"), "this is not a duration"),
         (
             lambda s: s.withWatermark("ts", "1 s").withWatermark("ts", "2 s"),
@@ -250,21 +259,24 @@ def test_repartition_takes_a_number_or_columns_or_both():
         ),
         (
             lambda s: s.withColumn("ts", F.expr("coalesce(ts, ts)")).withWatermark("ts", "1 s"),
-            "project(ts) computes that column; call withWatermark right after load()",
+            "project(ts) computes that column. Remedy: call withWatermark right after load()",
         ),
         (lambda s: s.union(s).withWatermark("ts", "1 s"), "each have their own time"),
         (lambda s: s.repartition(2).withWatermark("ts", "1 s"), "have been redistributed"),
         (lambda s: s.groupBy("user").max("ts").withWatermark("max(ts)", "1 s"), "stands between"),
-        (lambda s: s.repartition(0), "repartition(0): the number must be between 1 and 32768"),
+        (
+            lambda s: s.repartition(0),
+            "repartition(0) is out of range: the number must be between 1 and 32768",
+        ),
         (
             lambda s: s.repartition(2, "usr"),
-            "repartition: there is no column 'usr'; did you mean 'user'?",
+            "there is no column 'usr' among user, value, price, ts. Remedy: did you mean 'user'?",
         ),
         (lambda s: s.setParallelism(0), "setParallelism(0)"),
         (lambda s: s.setMaxParallelism(40_000), "setMaxParallelism(40000)"),
         (lambda s: s.uid("a b"), "uid 'a b'"),
-        (lambda s: s.union(s).uid("both"), "uid: a union or a redistribution is no operator"),
-        (lambda s: s.rescale().setParallelism(2), "say it of what comes next"),
+        (lambda s: s.union(s).uid("both"), "uid is called on a union or a redistribution"),
+        (lambda s: s.rescale().setParallelism(2), "call it on the next operation"),
     ],
 )
 def test_what_cannot_be_is_refused_by_the_method_that_would_make_it(wrong, complaint):

@@ -93,7 +93,7 @@ def test_an_arrow_schema_is_taken_as_it_is():
     [
         ("", "a column name is missing"),
         ("a", "a type is missing"),
-        ("a lnog", "'lnog' is no type of Spark's; did you mean 'long'?"),
+        ("a lnog", "'lnog' is no type of Spark's. Remedy: did you mean 'long'?"),
         ("a long b string", "'b string' was not expected"),
         ("a array<int", "'>' is missing"),
         ("a array", "'<' is missing"),

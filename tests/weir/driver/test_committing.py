@@ -93,7 +93,7 @@ def test_a_commit_that_failed_is_in_doubt(sinks, problem):
 
 def test_a_commit_that_can_never_succeed_ends_the_driver(sinks):
     """U3: the user must change something, and hears what."""
-    rejected = JobRejected("the table has another schema; change it back")
+    rejected = JobRejected("no commit", "the table has another schema", "change it back")
     sinks.files.problems.append(rejected)
     sinks.commit(FILES, 1, "a")
     assert sinks.next() is rejected

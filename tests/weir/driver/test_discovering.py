@@ -120,7 +120,7 @@ def test_nobody_looks_for_more_while_too_many_splits_wait():
 
 def test_a_look_that_can_never_succeed_ends_the_driver(look):
     """U3: the user must change something, and hears what."""
-    rejected = JobRejected("there is no directory file:///in; make it")
+    rejected = JobRejected("no splits", "there is no directory file:///in", "make it")
     source = FedSource(found=[rejected])
     assert look({READ: source}) == [rejected]
     assert source.asked == [""]

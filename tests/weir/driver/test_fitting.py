@@ -16,7 +16,6 @@ from weir.core.topology import Operator, Topology
 from weir.dataflow.physical import (
     Aggregate,
     AggregateHead,
-    Function,
     JobGraph,
     ProcessorHead,
     RowsAs,
@@ -65,7 +64,7 @@ def processing(processor, inputs="word string, amount bigint"):
 
 def summing(kind):
     rows = schema_of(f"word string, amount {kind}")
-    aggregates = (Aggregate(Function.MAX, "amount", "most"),)
+    aggregates = (Aggregate("max", "amount", "most"),)
     output = schema_of(f"word string, most {kind}")
     return a_graph(AggregateHead(("word",), aggregates, rows, output))
 
@@ -120,9 +119,9 @@ def test_a_change_that_is_refused_names_operator_state_and_field(threshold):
         judged(kept_by(Remembering("value", "n long")), changed, threshold=threshold)
 
     assert str(refused.value) == (
-        f"The state at {PLACE} does not fit the job.\n"
-        "operator 'counts': state 'first': field 'n' was bigint and is int now, which cannot hold"
-        " every number of it. Remedy: declare it as it was, or give the new one another name."
+        f"{PLACE}, operator 'counts': state 'first' does not fit: field 'n' was bigint and is int"
+        " now, which cannot hold every number of it."
+        " Remedy: declare it as it was, or give the new one another name."
     )
 
 
@@ -143,7 +142,9 @@ def test_another_key_is_refused():
 
 def test_a_state_that_the_processor_does_not_declare_any_more_is_refused_by_name():
     """C15, S10: strict, for nobody would notice that it is gone."""
-    with pytest.raises(JobRejected, match=r"'total' is not declared by History.init any more"):
+    with pytest.raises(
+        JobRejected, match=r"'total' would be lost: History.init does not declare it"
+    ):
         judged(kept_by(RunningTotal()), processing(History()))
 
 
@@ -176,8 +177,8 @@ def test_an_aggregate_may_be_widened_and_not_narrowed():
 @pytest.mark.parametrize(
     ("files", "graph", "said"),
     [
-        (kept_by_a_sum, processing(RunningTotal()), "'aggregates' is not declared"),
-        (lambda: kept_by(RunningTotal()), summing("int"), "was kept by a processor"),
+        (kept_by_a_sum, processing(RunningTotal()), "'aggregates' would be lost"),
+        (lambda: kept_by(RunningTotal()), summing("int"), "a processor kept it"),
     ],
 )
 def test_a_processor_and_an_aggregation_do_not_inherit_from_each_other(files, graph, said):
@@ -198,7 +199,7 @@ def test_a_refused_job_has_taken_no_epoch():
         check_state_fits(store, manifest, graph, allow_non_restored=False)
 
     starting = Starting(store, journal, "memory://jobs/j", "driver", wish, judge=judge)
-    with pytest.raises(JobRejected, match="does not fit"):
+    with pytest.raises(JobRejected, match="would be lost"):
         starting.take_over(graph.topology)
 
     assert journal.read() == ()

@@ -7,11 +7,14 @@ from driven_job import SLOTS, ObligingHands, drive
 from weir.core import attempt as attempts
 from weir.core.barriers import AlignmentType, Barrier
 from weir.core.coordinator import actions
-from weir.core.coordinator.actions import Granted
-from weir.core.coordinator.closing import ALL_ATTEMPTS
+from weir.core.coordinator.actions import RequestSucceeded
+from weir.core.coordinator.events import OperatorNotSnapshotted
+from weir.core.coordinator.shutdown import ALL_ATTEMPTS
 from weir.core.enumerator import AssignSplit
 from weir.core.ids import AttemptId, CheckpointId, Epoch, Millis, RequestId, SplitId
 from weir.core.job import Launch
+from weir.core.lifecycle import JobStatus
+from weir.core.reasons import Reason
 from weir.core.rescale import Inheritance
 from weir.core.snapshots import CheckpointKind, Commit
 from weir.driver.hands import DriverHands
@@ -48,9 +51,15 @@ class Driver:
     """A driver's parts, and a job whose subtasks sit in two slots."""
 
     def __init__(self):
-        self.slots, self.storing, self.committing, self.answers = Slots(), Part(), Part(), []
+        self.slots, self.storing, self.committing = Slots(), Part(), Part()
+        self.answers, self.events = [], []
         self.hands = DriverHands(
-            Epoch(3), self.slots, self.storing, self.committing, lambda *it: self.answers.append(it)
+            Epoch(3),
+            self.slots,
+            self.storing,
+            self.committing,
+            lambda *it: self.answers.append(it),
+            self.events.append,
         )
         seen = []
         drive(ObligingHands(), lambda _, job, said: seen.append((job, said)))
@@ -181,12 +190,38 @@ def test_at_the_end_slots_leave_before_open_transactions_are_looked_for(driver):
 
 def test_an_answer_goes_to_whoever_asked(driver):
     """C5."""
-    granted = Granted(CheckpointId(1), "chk-1")
-    driver.do(actions.Answer(RequestId("r"), granted))
+    granted = RequestSucceeded(CheckpointId(1), "chk-1")
+    driver.do(actions.CompleteRequest(RequestId("r"), granted))
     assert driver.answers == [("r", granted)]
 
 
-def test_reports_are_for_people_and_move_nothing(driver):
+def test_a_snapshot_of_a_coordinator_that_the_driver_does_not_have_fails(driver):
+    """C4 C10: else its checkpoint would wait for it until the timeout."""
+    driver.do(actions.SnapshotOperators(CheckpointId(1), ("hook",)))
+    assert driver.events == [
+        OperatorNotSnapshotted(1, "hook", "the driver has no coordinator of hook")
+    ]
+
+
+def test_an_action_without_a_handler_is_an_error(driver):
+    """C4: a dropped action would leave its checkpoint without an answer."""
+    with pytest.raises(AssertionError):
+        driver.do(actions.ConfirmStop())
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        actions.ReportTriggered(CheckpointId(1), CHECKPOINT, Millis(0)),
+        actions.ReportCompleted(a_manifest(1), 1, 1),
+        actions.ReportAborted(CheckpointId(1), Reason.CHECKPOINT_EXPIRED, "late"),
+        actions.FailAttempt(Reason.CHECKPOINT_EXPIRED, "late"),
+        attempts.ReportStatus(JobStatus.RUNNING, 0),
+        attempts.ReportRestart(FIRST, (READ_0,), whole_job=False, why="a slot was lost"),
+    ],
+    ids=lambda report: type(report).__name__,
+)
+def test_reports_are_for_people_and_move_nothing(driver, report):
     """C21."""
-    driver.do(actions.ReportTriggered(CheckpointId(1), CHECKPOINT, Millis(0)))
+    driver.do(report)
     assert driver.slots.asked == driver.storing.asked == driver.committing.asked == []

@@ -18,7 +18,7 @@ from weir.core.attempt import (
     SubtaskFailed,
 )
 from weir.core.coordinator import actions, events
-from weir.core.coordinator.actions import EndDriver, Granted
+from weir.core.coordinator.actions import EndDriver, RequestSucceeded
 from weir.core.job import Launch, OperatorCoordinatorFailed, step
 from weir.core.journal import JobClosed
 from weir.core.lifecycle import JobStatus, SubtaskRunning, TimePassed
@@ -37,9 +37,9 @@ def test_a_job_is_launched_checkpointed_and_ended(hands):
     assert end == EndDriver(JobStatus.CANCELED, fenced=False)
     (launch,) = hands.of(Launch)
     assert [subtask for subtask, _, _ in launch.placements] == list(EVERYONE)
-    (answer,) = hands.of(actions.Answer)
+    (answer,) = hands.of(actions.CompleteRequest)
     assert answer.request == ASKED
-    assert isinstance(answer.outcome, Granted)
+    assert isinstance(answer.outcome, RequestSucceeded)
 
 
 def test_the_order_of_a_checkpoint_is_barriers_manifest_entry_commit_notice(hands):
@@ -118,7 +118,9 @@ def test_a_clock_that_is_set_back_delays_no_restart(hands, monkeypatch):
     loop, owed = a_loop(hands, beginning=a_beginning(strategy=FixedDelay(1, 5)))
     for event in (*(SlotRegistered(slot, "executor") for slot in SLOTS), JobStarted()):
         loop.tell(event)
-    watchdog = threading.Timer(60.0, loop.fail, [JobRejected("the loop stands still")])
+    watchdog = threading.Timer(
+        60.0, loop.fail, [JobRejected("the loop stands still", "a bug", "read the test")]
+    )
     watchdog.start()
     try:
         assert loop.run(owed).status is JobStatus.CANCELED
@@ -144,7 +146,7 @@ def refused(action, _):
 def test_a_commit_that_the_sink_refuses_fails_the_job_by_its_restart_strategy(hands):
     """R2, R5: with the type none at once; the log stays open, so the next driver repeats it."""
     hands.says[actions.CommitTransactions] = refused
-    hands.says[actions.Answer] = lambda *_: []
+    hands.says[actions.CompleteRequest] = lambda *_: []
     assert drive(hands) == EndDriver(JobStatus.FAILED, fenced=False)
     entries = [created.entry for created in hands.of(actions.CreateEntry)]
     assert not [entry for entry in entries if isinstance(entry, JobClosed)]
@@ -163,7 +165,7 @@ def test_a_commit_that_is_refused_when_the_job_ends_does_not_keep_it_for_ever(ha
 
     hands.says[actions.CommitTransactions] = commit
     hands.says[ReportRestart] = lambda *_: [CancelRequested()]
-    hands.says[actions.Answer] = lambda *_: []
+    hands.says[actions.CompleteRequest] = lambda *_: []
     end = drive(hands, beginning=a_beginning(strategy=FixedDelay(2, 5)))
     assert end.status is (JobStatus.CANCELED if refusals == 1 else JobStatus.FAILED)
 
@@ -171,7 +173,7 @@ def test_a_commit_that_is_refused_when_the_job_ends_does_not_keep_it_for_ever(ha
 def test_an_abort_that_is_refused_when_the_job_ends_does_not_keep_it_for_ever(hands):
     """R2, R5: the next driver tries it again."""
     hands.says[actions.ResolveTransactions] = lambda action, _: [
-        events.TransactionsUnresolved(action.ticket, WRITE, "KeyError: 'account'", "KeyError")
+        events.TransactionsUnresolved(action.operation, WRITE, "KeyError: 'account'", "KeyError")
     ]
     assert drive(hands) == EndDriver(JobStatus.FAILED, fenced=False)
 
@@ -197,7 +199,7 @@ def test_an_enumerator_that_raises_again_and_again_ends_the_job(hands):
         return [*up, OperatorCoordinatorFailed(READ, "KeyError: 'topic'", "KeyError")]
 
     hands.says[Launch] = raised
-    hands.says[actions.Answer] = lambda *_: []
+    hands.says[actions.CompleteRequest] = lambda *_: []
     strategy = ExponentialDelay(initial_ms=1, max_ms=2, max_same_failures=3)
     assert drive(hands, beginning=a_beginning(strategy=strategy)).status is JobStatus.FAILED
     assert len(hands.of(Launch)) == 3
@@ -225,7 +227,7 @@ def test_the_life_of_a_checkpoint_is_in_the_log(hands, caplog):
 def test_a_problem_that_only_the_user_can_solve_ends_the_loop(hands):
     """U3: nothing that the core could decide would help."""
     loop, owed = a_loop(hands)
-    loop.fail(JobRejected("the table has another schema"))
+    loop.fail(JobRejected("no commit", "the table has another schema", "change it back"))
     with pytest.raises(JobRejected, match="another schema"):
         loop.run(owed)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from weir.core.coordinator.actions import Denied, Granted
+from weir.core.coordinator.actions import RequestFailed, RequestSucceeded
 from weir.core.coordinator.events import CheckpointRequested
 from weir.core.ids import CheckpointId
 from weir.core.reasons import Reason
@@ -10,7 +10,7 @@ from weir.core.snapshots import CheckpointKind
 from weir.driver.requests import KEPT_ANSWERS, Requests
 
 SAVEPOINT = CheckpointKind.SAVEPOINT
-DONE = Granted(CheckpointId(4), "file:///savepoints/a")
+DONE = RequestSucceeded(CheckpointId(4), "file:///savepoints/a")
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_an_answer_told_twice_changes_nothing(requests, told):
     """C7."""
     request, future = requests.ask(told.append, SAVEPOINT)
     requests.answer(request, DONE)
-    requests.answer(request, Denied(Reason.CHECKPOINT_EXPIRED, "late"))
+    requests.answer(request, RequestFailed(Reason.CHECKPOINT_EXPIRED, "late"))
     assert future.result(timeout=0) == DONE
 
 
@@ -101,7 +101,7 @@ def test_a_request_after_the_end_is_denied_at_once(requests, told):
     """U3."""
     requests.close()
     _, future = requests.ask(told.append, SAVEPOINT)
-    assert isinstance(future.result(timeout=0), Denied)
+    assert isinstance(future.result(timeout=0), RequestFailed)
     assert told == []
 
 

@@ -40,8 +40,6 @@ ELSEWHERE = {
     "memory_limit",  # of the slots' files
     "inline_threshold",  # of the slots' files
     "savepoint_dir",  # where a request that names no place goes
-    "forced_unaligned",  # of the graph
-    "force_checkpoints_in_cycles",  # of the graph
 }
 
 

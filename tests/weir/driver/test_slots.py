@@ -168,7 +168,7 @@ def test_the_last_pulse_of_each_slot_is_known(bench):
 
 
 def test_what_is_told_to_a_subtask_carries_its_attempt(bench):
-    """C17: and arrives as it was decided (C4)."""
+    """C4 C17: and arrives as it was decided."""
     link = bench.register()
     for checkpoint in (1, 2):
         bench.slots.tell(SLOT, SUM_0, FIRST, Abort(checkpoint))

@@ -4,7 +4,7 @@ import pytest
 
 from coordinated_job import DIRECTORY, SUM, TOPOLOGY, a_manifest, a_topology
 from failing_store import FailingStore
-from weir.core.coordinator.state import Borrowed
+from weir.core.coordinator.state import Unclaimed
 from weir.core.ids import CheckpointId, Epoch
 from weir.core.journal import CheckpointLogged, EpochTaken, JobClosed
 from weir.core.lifecycle import JobStatus
@@ -239,7 +239,7 @@ def test_a_savepoint_is_restored_by_its_path_and_belongs_to_its_owner(job):
     manifests.write(job.store, manifest)
     begun = job.start(Wish("first submission", path=f"{manifest.location}/_metadata"))
     assert begun.resolution.manifest == manifest
-    assert begun.reign.beginning == Borrowed(manifest)
+    assert begun.reign.start == Unclaimed(manifest)
 
 
 def test_a_damaged_manifest_is_refused_with_its_path_the_reason_and_a_remedy(job):
@@ -251,7 +251,9 @@ def test_a_damaged_manifest_is_refused_with_its_path_the_reason_and_a_remedy(job
     with pytest.raises(JobRejected) as refused:
         job.start()
     words = str(refused.value)
-    assert words.startswith(f"manifest {damaged.location}/_metadata: it cannot be read: ")
+    assert words.startswith(
+        f"manifest {damaged.location}/_metadata cannot be restored: it cannot be read: "
+    )
     assert "chk-3/_metadata by path" in words
     assert job.newest()[0] == 2
 
@@ -283,7 +285,7 @@ def test_a_job_that_starts_while_storage_is_away_waits_for_it(job, look):
     job.completed(1, 4)
     there = look(job)
     for _ in range(5):
-        job.store.fail("read", Unavailable("no answer", 1.0))
+        job.store.fail("read", Unavailable("no answer", retry_after=1.0))
 
     assert look(job) == there
     assert len(job.pauses) == 5
@@ -299,7 +301,7 @@ def test_a_manifest_that_storage_does_not_give_is_asked_for_again(job):
     def mute(url):
         if url.endswith("_metadata"):
             job.store.read = read
-            raise Unavailable("no answer", 1.0)
+            raise Unavailable("no answer", retry_after=1.0)
         return read(url)
 
     job.store.read = mute

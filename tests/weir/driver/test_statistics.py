@@ -47,7 +47,7 @@ def test_a_checkpoint_that_came_to_nothing_keeps_its_reason(hands, statistics):
     """C10, U1."""
     hands.says[actions.Trigger] = lambda trigger, job: [
         events.SubtaskDeclined(
-            job.coordinator.running[READ_0],
+            job.coordinator.subtasks.running[READ_0],
             trigger.barrier.checkpoint,
             READ_0,
             Reason.CHECKPOINT_ASYNC_EXCEPTION,
@@ -104,7 +104,7 @@ def test_a_job_that_gave_up_says_why_though_it_never_restarted(hands, statistics
 
 def test_a_restart_for_a_failed_checkpoint_is_told_with_its_cause(statistics):
     """U3: the log has told it with the checkpoint, and a status stands alone."""
-    doom = actions.DoomAttempt(Reason.CHECKPOINT_ASYNC_EXCEPTION, "it failed", "the disk is full")
+    doom = actions.FailAttempt(Reason.CHECKPOINT_ASYNC_EXCEPTION, "it failed", "the disk is full")
     restart = ReportRestart(1, (SUM_0,), whole_job=True, why="it failed")
     statistics.witness(TimePassed(1), None, (doom, restart))
     assert statistics.last_failure == "it failed: the disk is full"

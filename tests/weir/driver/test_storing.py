@@ -14,7 +14,7 @@ from weir.storage import manifests
 from weir.storage.contract import InDoubt, NotStored
 from weir.storage.log import JobLog
 
-REFUSED = JobRejected("the bucket is not ours")
+REFUSED = JobRejected("no access", "the bucket is not ours", "name another")
 NOT_STORED = NotStored("the disk is full")
 IN_DOUBT = InDoubt("no answer came")
 UNPROMISED = OSError("a socket died")
@@ -66,7 +66,9 @@ def test_a_manifest_that_is_surely_not_there_is_reported_with_the_cause(answers,
     assert answers(actions.WriteManifest(MANIFEST)) == [events.ManifestNotWritten(1, str(problem))]
 
 
-@pytest.mark.parametrize("problem", [IN_DOUBT, UNPROMISED, Unavailable("?", 1)], ids=repr)
+@pytest.mark.parametrize(
+    "problem", [IN_DOUBT, UNPROMISED, Unavailable("?", retry_after=1)], ids=repr
+)
 @pytest.mark.parametrize("acts", [True, False], ids=["it is there", "it is not there"])
 def test_a_manifest_whose_fate_nobody_knows_is_in_doubt(answers, store, problem, acts):
     """C18: whatever a store did not promise to have left undone may have been done."""

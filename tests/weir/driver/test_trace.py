@@ -55,7 +55,7 @@ def test_a_changed_decision_is_noticed_with_its_line(lines):
 
 
 def test_another_beginning_leads_to_other_decisions(lines):
-    """What the driver began with is part of its life: here, ids that it had reserved (C19)."""
+    """C19: what the driver began with is part of its life: here, ids that it had reserved."""
     begun = json.loads(lines[0])
     begun["reign"]["ids_until"] = 1
     lines[0] = json.dumps(begun) + "\n"

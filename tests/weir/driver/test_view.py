@@ -56,6 +56,7 @@ GRAPH = JobGraph(
 )
 CHECKPOINT = CheckpointKind.CHECKPOINT
 CHANNEL = ChannelId(EdgeId("e"), 0, 0)
+TOO_SLOW = actions.RequestFailed(Reason.CHECKPOINT_EXPIRED, "too slow")
 OVERTAKEN = 5
 """Bytes of rows in each subtask's snapshot."""
 JOB = SimpleNamespace(attempt=initial(TOPOLOGY, NoRestart()))
@@ -342,7 +343,8 @@ def test_a_request_is_reported_under_its_key_with_what_it_has_made(driver, view)
 
     complete(driver, 8, 2_000, CheckpointKind.SAVEPOINT)
     size = driver.statistics.find(8).bytes
-    driver.requests.answer("nonce-1", actions.Granted(CheckpointId(8), "s3://b/savepoint-8"))
+    succeeded = actions.RequestSucceeded(CheckpointId(8), "s3://b/savepoint-8")
+    driver.requests.answer("nonce-1", succeeded)
 
     assert view.report().requests == (
         RequestReport(
@@ -358,7 +360,7 @@ def test_a_request_is_reported_under_its_key_with_what_it_has_made(driver, view)
 def test_a_request_that_came_to_nothing_is_reported_with_its_reason(driver, view):
     """K5 C10: one word for programs, the rest for people."""
     view.order(Stop(), "upgrade-7")
-    driver.requests.answer("upgrade-7", actions.Denied(Reason.CHECKPOINT_EXPIRED, "too slow"))
+    driver.requests.answer("upgrade-7", TOO_SLOW)
     (request,) = view.report().requests
 
     assert request.outcome is Outcome.FAILED
@@ -425,7 +427,7 @@ def test_a_key_whose_answer_was_forgotten_is_a_new_request(driver, view):
     view.order(TakeCheckpoint(), "nonce")
     for number in range(KEPT_ANSWERS + 1):
         view.order(TakeCheckpoint(), f"nonce-{number}")
-        driver.requests.answer(f"nonce-{number}", actions.Denied(Reason.CHECKPOINT_EXPIRED, "late"))
+        driver.requests.answer(f"nonce-{number}", TOO_SLOW)
 
     assert view.request("nonce-0") is None
     assert view.order(TakeSavepoint(""), "nonce-0") == "nonce-0"
@@ -436,7 +438,7 @@ def test_a_key_whose_answer_was_forgotten_is_a_new_request(driver, view):
 def test_a_key_of_another_order_is_refused(driver, view):
     """K3: a stop must not be answered with the outcome of a checkpoint."""
     view.order(TakeCheckpoint(), "upgrade-7")
-    with pytest.raises(JobRejected, match=r"upgrade-7 belongs to another request .* new key"):
+    with pytest.raises(JobRejected, match=r"upgrade-7 .* belongs to another request .* new key"):
         view.order(Stop(), "upgrade-7")
 
     assert len(driver.told) == 1
@@ -445,14 +447,14 @@ def test_a_key_of_another_order_is_refused(driver, view):
 def test_a_job_that_is_over_takes_no_orders(driver, view):
     """U3: rather than a request that never ends."""
     driver.at(1, ReportStatus(JobStatus.FINISHED, 0))
-    with pytest.raises(JobRejected, match="orders is finished"):
+    with pytest.raises(JobRejected, match="orders accepts no requests: it is finished"):
         view.order(TakeSavepoint(), "")
 
 
-def test_a_granted_request_tells_its_place(driver, view):
+def test_a_request_that_succeeded_shows_its_place(driver, view):
     """U2: location and checkpoint."""
     request = view.order(TakeSavepoint(), "")
-    driver.requests.answer(request, actions.Granted(CheckpointId(8), "s3://b/savepoint-8"))
+    driver.requests.answer(request, actions.RequestSucceeded(CheckpointId(8), "s3://b/savepoint-8"))
     state = view.request(request)
 
     assert (state.status, state.location, state.checkpoint) == (
@@ -462,10 +464,10 @@ def test_a_granted_request_tells_its_place(driver, view):
     )
 
 
-def test_a_denied_request_tells_its_reason(driver, view):
+def test_a_request_that_failed_shows_its_reason(driver, view):
     """C10: one word of the enumerated set, and a sentence."""
     request = view.order(TakeSavepoint(), "")
-    driver.requests.answer(request, actions.Denied(Reason.CHECKPOINT_EXPIRED, "too slow"))
+    driver.requests.answer(request, TOO_SLOW)
     state = view.request(request)
 
     assert (state.status, state.reason, state.message) == (

@@ -49,7 +49,7 @@ def test_a_recursion_is_shown_by_its_innermost_lines():
 
 def test_a_refusal_of_ours_is_shown_as_it_is():
     """U3: it names thing, cause and remedy."""
-    refusal = JobRejected("x.parquet cannot be read. Remedy: replace it.")
+    refusal = JobRejected("x.parquet cannot be read", "it has no footer", "replace it")
 
     assert in_words(refusal) == str(refusal)
 
@@ -87,7 +87,7 @@ def test_a_failure_of_the_program_has_the_type_of_what_was_raised(problem, error
         raised_from(ConnectionResetError("the service is away")),
         raised_from(TimeoutError()),
         raised_from(raised_from(OSError(28, "no space left"), RuntimeError("cannot write"))),
-        Unavailable("no answer", 1.0),
+        Unavailable("no answer", retry_after=1.0),
         InDoubt("no answer"),
     ],
     ids=repr,

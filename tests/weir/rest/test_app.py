@@ -9,6 +9,7 @@ import pytest
 from shown_job import TOKEN, ShownJob, completed, failed, served
 from waiting import until
 from weir.api.report import JobReport
+from weir.errors import JobRejected
 from weir.rest.orders import Cancel, Stop, TakeCheckpoint, TakeSavepoint
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -119,7 +120,7 @@ def test_what_is_not_there_is_a_problem_that_names_it(client, path, named):
     answer = client.get(f"/v1/job/{path}")
 
     assert answer.status_code == 404
-    assert named in problem_of(answer)["cause"]
+    assert named in problem_of(answer)["title"]
 
 
 def test_the_driver_says_that_it_lives(client):
@@ -274,12 +275,16 @@ def test_a_client_may_wait_for_the_end_of_its_request(client, job):
 
 
 def test_an_order_that_cannot_be_is_refused_with_its_remedy(client, job):
-    """U3: what the job says is what the client reads."""
-    job.refusal = "job orders is finished. Remedy: start it again."
+    """U3: the problem, the cause and the remedy are a field each."""
+    job.refusal = JobRejected("job orders accepts no requests", "it is finished", "start it again")
     problem = problem_of(client.post("/v1/job/stop", headers=BEARER))
 
-    assert (problem["status"], problem["cause"]) == (409, "job orders is finished.")
-    assert problem["remedy"] == "start it again."
+    assert problem == {
+        "title": "job orders accepts no requests",
+        "status": 409,
+        "cause": "it is finished",
+        "remedy": "start it again",
+    }
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from weir.core.ids import CheckpointId, EdgeId, Millis, OperatorId, SubtaskId
 from weir.core.key_groups import range_of
-from weir.dataflow.keyed import aggregate_head, check_keys
-from weir.dataflow.physical import Aggregate, AggregateHead, Function
+from weir.dataflow.physical import Aggregate, AggregateHead
 from weir.errors import JobRejected
 from weir.ports.operators import Heritage, Operator, Place
 from weir.slot.aggregate import AggregateOperator
@@ -20,7 +19,7 @@ EDGE = EdgeId("words")
 INPUT = pa.schema([("word", pa.string()), ("day", pa.int32()), ("n", pa.int64())])
 HEAD = AggregateHead(
     keys=("word", "day"),
-    aggregates=(Aggregate(Function.SUM, "n", "total"), Aggregate(Function.COUNT, "", "rows")),
+    aggregates=(Aggregate("sum", "n", "total"), Aggregate("count", "", "rows")),
     input=INPUT,
     output=pa.schema(
         [
@@ -72,7 +71,7 @@ def share_out(rows, parallelism):
 
 
 def test_a_changed_key_is_emitted_once_with_its_current_values():
-    """D6: update mode."""
+    """D6 D8: update mode."""
     operator = an_operator()
     take(operator, ("a", 1, 10), ("b", 1, 1), ("a", 1, 5))
     take(operator, ("a", 1, 100))
@@ -201,49 +200,3 @@ def test_the_state_of_something_else_is_refused():
 
     with pytest.raises(JobRejected, match="'sessions'"):
         an_operator().restore(Heritage(keyed=[(range_of(0, 1, MAX_PARALLELISM), data)]))
-
-
-KINDS = (
-    *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint64()),
-    *(pa.float16(), pa.float32(), pa.float64(), pa.decimal128(10, 2), pa.decimal256(40, 2)),
-    *(pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary()),
-    *(pa.bool_(), pa.null(), pa.date32(), pa.date64(), pa.timestamp("ms"), pa.duration("us")),
-    *(pa.timestamp("us", "UTC"), pa.time64("us"), pa.list_(pa.int64()), pa.binary(4)),
-    *(pa.struct([("a", pa.int64())]), pa.dictionary(pa.int32(), pa.string())),
-)
-
-
-def is_refused(attempt, *arguments):
-    try:
-        attempt(*arguments)
-    except JobRejected:
-        return True
-    return False
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_a_key_is_refused_when_described_if_a_slot_would_refuse_it(kind):
-    """U3: what cannot run is refused at start(), and what can is not."""
-    rows = pa.schema([("k", kind), ("n", pa.int64())])
-    head = AggregateHead(("k",), (Aggregate(Function.COUNT, "", "rows"),), rows, rows)
-
-    refused_by_slot = is_refused(AggregateOperator, head, a_place())
-
-    assert is_refused(check_keys, "groupBy", ("k",), rows) == refused_by_slot
-
-
-@pytest.mark.parametrize("function", Function)
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_an_aggregate_is_refused_when_described_if_a_slot_would_refuse_it(kind, function):
-    """U3: what cannot run is refused at start(), and what can is run."""
-    rows = pa.schema([("k", pa.int64()), ("v", kind)])
-    aggregates = (Aggregate(function, "v", "result"),)
-    if is_refused(aggregate_head, ("k",), aggregates, rows):
-        return
-
-    operator = AggregateOperator(aggregate_head(("k",), aggregates, rows), a_place())
-    nulls = pa.array([None], kind) if not pa.types.is_null(kind) else pa.nulls(1)
-    list(operator.process(EDGE, pa.record_batch([pa.array([1]), nulls], schema=rows)))
-
-    expected = 0 if function is Function.COUNT else None
-    assert emitted(operator.flush()) == [(1, expected)]

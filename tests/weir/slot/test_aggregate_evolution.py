@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from weir.core.ids import CheckpointId, EdgeId, Millis, OperatorId, SubtaskId
-from weir.dataflow.physical import Aggregate, AggregateHead, Function
+from weir.dataflow.physical import Aggregate, AggregateHead
 from weir.dataflow.types import schema_of
 from weir.ports.operators import Heritage, Place
 from weir.slot.aggregate import AggregateOperator
@@ -14,7 +14,7 @@ FIRST, SECOND = CheckpointId(1), CheckpointId(2)
 
 def begun(kind, heritage=None):
     rows = schema_of(f"word string, amount {kind}")
-    aggregates = (Aggregate(Function.MAX, "amount", "most"), Aggregate(Function.SUM, "amount", "s"))
+    aggregates = (Aggregate("max", "amount", "most"), Aggregate("sum", "amount", "s"))
     output = schema_of(f"word string, most {kind}, s bigint")
     place = Place(
         SubtaskId(OperatorId("sums"), 0), 1, 16, 1, 1, lambda: Millis(0), is_incremental=True

@@ -1,4 +1,4 @@
-"""What a subtask can have in flight is bounded in bytes, however long batches and rows are (R7)."""
+"""What a subtask can have in flight is bounded in bytes, however long batches and rows are."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -27,7 +27,7 @@ from weir.core.lifecycle import SubtaskFinished, SubtaskRunning
 from weir.core.policy import Mode
 from weir.core.reasons import Reason
 from weir.core.snapshots import CheckpointKind, Side
-from weir.dataflow.physical import Aggregate, AggregateHead, Function, SinkHead
+from weir.dataflow.physical import Aggregate, AggregateHead, SinkHead
 from weir.slot.keeping import Keeping
 from weir.slot.launching import Manners
 from weir.wire.control import Failed
@@ -328,7 +328,7 @@ def test_user_code_that_fails_when_the_clock_makes_a_barrier_overtake_fails_its_
 ):
     """A5, R4: what is flushed before the barrier goes through the user's functions too."""
     counts = pa.schema([*NUMBERS, ("rows", pa.int64())])
-    head = AggregateHead(("n",), (Aggregate(Function.COUNT, "", "rows"),), NUMBERS, counts)
+    head = AggregateHead(("n",), (Aggregate("count", "", "rows"),), NUMBERS, counts)
     impatient = replace(a_barrier(1), aligned_timeout_ms=100_000)
     with slots_in_hand(a_confluence(source, more, head, FailsAt(2))) as job:
         begin(job)

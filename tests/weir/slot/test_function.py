@@ -222,8 +222,8 @@ def test_a_state_that_is_declared_no_more_is_refused_until_it_is_dropped():
     words = refusal(lambda: an_operator(Declares("kept"), left_by(before)))
 
     assert words == (
-        "The checkpoint has a state 'old' that Declares.init does not declare. "
-        "Declare it, or drop it with handle.deleteIfExists in init."
+        "the checkpoint has a state 'old' that Declares.init does not declare: its rows have no "
+        "place in the job. Remedy: declare it, or drop it with handle.deleteIfExists in init."
     )
     after = an_operator(Declares("kept", drops=["old"]), left_by(before))
     assert left_by(after).lists.keys() == {"kept"}
@@ -249,7 +249,7 @@ def test_another_schema_at_restore_is_refused_with_the_difference():
 
     words = refusal(lambda: an_operator(Retyped(), left_by(before)))
 
-    assert "n was bigint and is string. Declare it as it was" in words
+    assert "n was bigint and is string. Remedy: declare it as it was" in words
 
 
 class Late(Lives):
@@ -260,7 +260,9 @@ class Late(Lives):
 
 
 def test_a_state_that_is_asked_for_after_init_is_refused():
-    with pytest.raises(UserCodeFailed, match="declared in init, and that is over; declare it"):
+    with pytest.raises(
+        UserCodeFailed, match=r"declared in init, and that is over. Remedy: declare it"
+    ):
         an_operator(Late(Shared())).process(MAIN, rows(1))
 
 

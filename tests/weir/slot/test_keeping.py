@@ -58,8 +58,8 @@ def test_in_memory_a_piece_above_the_limit_is_refused_with_a_remedy(in_memory):
     with pytest.raises(JobRejected) as refused:
         in_memory.put("memory://weir/job/chk-1/sum-0-keyed-0", content(64 * KIB + 1))
     assert str(refused.value) == (
-        "sum-0-keyed-0 has 65537 bytes, but checkpoints in memory are limited to 65536 for each "
-        "piece; set checkpointing.storage to a directory"
+        "sum-0-keyed-0 has 65537 bytes: checkpoints in memory are limited to 65536 for each piece."
+        " Remedy: set checkpointing.storage to a directory."
     )
 
 

@@ -11,14 +11,14 @@ from slots_in_hand import a_barrier
 from weir.core.ids import CheckpointId, EdgeId, OperatorId, SubtaskId
 from weir.core.key_groups import range_of
 from weir.core.snapshots import StateFile
-from weir.dataflow.physical import Aggregate, AggregateHead, Function
+from weir.dataflow.physical import Aggregate, AggregateHead
 from weir.ports.operators import Heritage, Place
 from weir.slot.aggregate import AggregateOperator
 from weir.slot.layers import MOST_LAYERS, Layers, is_worth_adding_to
 
 INPUT = pa.schema([("key", pa.int64()), ("value", pa.int64())])
 OUTPUT = pa.schema([("key", pa.int64()), ("total", pa.int64())])
-HEAD = AggregateHead(("key",), (Aggregate(Function.SUM, "value", "total"),), INPUT, OUTPUT)
+HEAD = AggregateHead(("key",), (Aggregate("sum", "value", "total"),), INPUT, OUTPUT)
 EDGE = EdgeId("rows")
 
 

@@ -43,7 +43,7 @@ class Refuses:
     label: str = "refuses"
 
     def __call__(self, _batch):
-        raise JobRejected(self.why)
+        raise JobRejected(self.why, "it has no footer", "replace it")
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def begin(job):
 
 @pytest.mark.parametrize("seats", [None, APART], ids=["in one slot", "in two slots"])
 def test_rows_flow_from_the_source_through_the_steps_into_the_sink(source, sink, seats):
-    """A channel inside a slot behaves as one between slots (D3)."""
+    """D3: a channel inside a slot behaves as one between slots."""
     source.feed(1, 2, 3)
     with slots_in_hand(a_chain(source, sink, Tenfold()), seats) as job:
         begin(job)
@@ -143,7 +143,7 @@ def test_a_relaunched_subtask_forgets_its_earlier_attempt(source, sink):
 
 
 def test_messages_of_an_older_attempt_change_nothing(source, sink):
-    """Every message carries its attempt, which fences it (C17)."""
+    """C17: every message carries its attempt, which fences it."""
     source.feed(1)
     with slots_in_hand(a_chain(source, sink)) as job:
         begin(job)
@@ -262,14 +262,15 @@ def test_a_failing_user_function_is_reported_once_with_its_words(source, sink):
 
 def test_a_broken_input_is_not_blamed_on_user_code(source, sink):
     """U3: the words name the file, and the cause says that no code of the user failed."""
-    broken = "file:///data/a.parquet cannot be read: it has no footer. Remedy: replace it."
+    broken = "file:///data/a.parquet cannot be read"
     source.feed(2)
     with slots_in_hand(a_chain(source, sink, Refuses(broken))) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.until(lambda: job.heard(Failed))
         (failed,) = job.heard(Failed)
-    assert (failed.cause, failed.words) == (FailureCause.OPERATOR, broken)
+    words = f"{broken}: it has no footer. Remedy: replace it."
+    assert (failed.cause, failed.words) == (FailureCause.OPERATOR, words)
 
 
 def test_the_words_of_a_failure_are_bounded(source, sink):

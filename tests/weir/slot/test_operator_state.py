@@ -252,7 +252,7 @@ def test_a_state_that_was_declared_otherwise_is_refused_with_the_difference(now,
     with pytest.raises(JobRejected) as refused:
         again(state, a_list(now))
 
-    assert f"State 'held' was declared with other columns than the checkpoint has: {words}." in str(
+    assert f"state 'held' was declared with other columns than the checkpoint has: {words}." in str(
         refused.value
     )
 
@@ -270,5 +270,7 @@ def test_a_state_of_another_kind_is_refused():
     state = a_list()
     state.appendValue((1,))
 
-    with pytest.raises(JobRejected, match="is a union list state in the function and a list state"):
+    with pytest.raises(
+        JobRejected, match="is a union list state in the function: it is a list state"
+    ):
         again(state, a_list(kind=Redistribution.UNION))

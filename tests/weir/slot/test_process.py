@@ -36,7 +36,7 @@ def test_an_ack_above_the_limit_of_a_message_declines_its_checkpoint(link, monke
     declined = told.event
     assert isinstance(declined, SubtaskDeclined)
     assert (declined.checkpoint, declined.reason) == (7, Reason.CHECKPOINT_DECLINED)
-    assert "above the limit of 2000" in declined.cause
+    assert "the limit is 2000" in declined.cause
 
 
 def inline_list(size):

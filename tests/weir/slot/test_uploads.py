@@ -112,7 +112,7 @@ def test_a_snapshot_is_acked_with_handles_of_all_its_pieces(bench):
 
 
 def test_a_list_without_items_is_no_file(bench):
-    """S6."""
+    """S7: an empty list costs no object in storage."""
     bench.start(lists=(ListPiece("splits", Redistribution.SPLIT, ()),))
     assert bench.ack().snapshot.lists == ()
     assert bench.names() == []
@@ -133,7 +133,7 @@ def test_transactions_are_durable_before_the_ack(bench):
 
 
 def test_an_upload_that_storage_refuses_is_declined_and_leaves_nothing(bench, caplog):
-    """C18: reported, never assumed, and what did go up is deleted (C9)."""
+    """C9 C18: reported, never assumed, and what did go up is deleted."""
     caplog.set_level("INFO")
     bench.start(keyed=(PIECE, KeyedPiece(GROUPS, fails)))
     declined = [order for order in bench.orders if isinstance(order, Decline)]
@@ -246,7 +246,7 @@ def test_data_in_flight_that_cannot_be_written_is_declined(bench, caplog):
 
 
 def test_what_is_still_pending_is_remembered_when_another_completes(bench):
-    """A savepoint that completes says nothing about an older checkpoint's files (C9)."""
+    """C9: a savepoint that completes says nothing about an older checkpoint's files."""
     bench.start(1, keyed=(PIECE,))
     bench.start(2, keyed=(PIECE,))
     bench.uploads.keep_only({CheckpointId(1)})

@@ -12,7 +12,7 @@ from weir.connectors.pyspark.processor import ProcessorOperator
 from weir.core.ids import CheckpointId, EdgeId, Millis, OperatorId, SubtaskId
 from weir.core.key_groups import range_of
 from weir.dataflow.options import Options
-from weir.dataflow.physical import Aggregate, AggregateHead, Function, ProcessorHead, RowsAs
+from weir.dataflow.physical import Aggregate, AggregateHead, ProcessorHead, RowsAs
 from weir.dataflow.types import schema_of
 from weir.errors import JobRejected
 from weir.ports.operators import Heritage, Place
@@ -94,7 +94,7 @@ def test_an_aggregation_begins_with_what_spark_has_aggregated(totals, tmp_path):
 
     head = AggregateHead(
         ("key",),
-        (Aggregate(Function.SUM, "total", "sum"),),
+        (Aggregate("sum", "total", "sum"),),
         schema_of("key long, total long"),
         schema_of("key long, sum long"),
     )

@@ -34,11 +34,12 @@ def test_a_refusal_under_plain_python_is_one_message(tmp_path):
     """U3: the problem, the cause, the remedy, and the script's own line."""
     ended = run(tmp_path)
 
-    problem, place = ended.stderr.splitlines()
+    problem, cause, place, remedy = ended.stderr.splitlines()
     assert ended.returncode == 1
-    assert problem.startswith("Error: parallelism = 0: ")
-    assert problem.endswith("use a number from 1 to 32768")
+    assert problem == "Error: parallelism = 0."
+    assert cause.startswith("Cause: ")
     assert place == f"  at {tmp_path}/job.py:12 in build"
+    assert remedy == "Remedy: use a number from 1 to 32768."
 
 
 def test_a_mistake_of_the_script_keeps_its_trace(tmp_path):
@@ -54,4 +55,4 @@ def test_a_refusal_has_its_trace_too_where_debugging_is_on(tmp_path):
     ended = run(tmp_path, "debug")
 
     assert ended.stderr.startswith("Traceback ")
-    assert "Error: parallelism = 0: " in ended.stderr
+    assert "Error: parallelism = 0." in ended.stderr

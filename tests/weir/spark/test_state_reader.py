@@ -7,7 +7,7 @@ from counted_rows import COUNT, FORGET, SPLITS, a_counting_graph, expected_count
 from fed_jobs import FedSource
 from golden_job import FAR_AHEAD_MS
 from golden_savepoint import EXPECTED, GOLDEN
-from weir.core.coordinator.actions import Granted
+from weir.core.coordinator.actions import RequestSucceeded
 from weir.core.policy import Policy
 from weir.core.recovery import Wish
 from weir.core.snapshots import CheckpointKind
@@ -72,10 +72,12 @@ def layered(tmp_path_factory):
         for number in range(3):
             source.feed(*range(0, 500, 1 + 40 * number), split=SPLITS[number])
             job.settle(30)
-            assert isinstance(job.answer(job.ask(CheckpointKind.CHECKPOINT)), Granted)
+            assert isinstance(job.answer(job.ask(CheckpointKind.CHECKPOINT)), RequestSucceeded)
     job.close_slots()
     read_to = {split: str(len(rows)) for split, rows in source.splits.items()}
-    return job.driver.job.coordinator.completed[-1].manifest, expected_counts(source, read_to)
+    return job.driver.job.coordinator.checkpoints.completed[-1].manifest, expected_counts(
+        source, read_to
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weir.dataflow.physical import Aggregate, Function
+from weir.dataflow.aggregations import AGGREGATIONS
+from weir.dataflow.physical import Aggregate
 from weir.dataflow.types import written
 from weir.errors import JobRejected
 from weir.state.table import AggregateTable
@@ -21,12 +22,12 @@ NUMBERS = ("n", "x")
 
 
 def aggregate(function, column=""):
-    return Aggregate(Function(function), column, f"{function}_{column}")
+    return Aggregate(function, column, f"{function}_{column}")
 
 
 EVERYTHING = [
     aggregate("count"),
-    *(aggregate(function, column) for column in NUMBERS for function in Function),
+    *(aggregate(function, column) for column in NUMBERS for function in AGGREGATIONS),
 ]
 
 

@@ -109,5 +109,5 @@ def test_timers_of_another_mode_are_refused():
     slots, timers = timers_of(a=[10])
     again, restored = timers_of(TimeMode.PROCESSING_TIME)
 
-    with pytest.raises(JobRejected, match="Set the time mode back to EventTime"):
+    with pytest.raises(JobRejected, match="set the time mode back to EventTime"):
         refill(captured(slots, timers), again, restored)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weir.core.coordinator.aborting import manifest_path
+from weir.core.checkpoint_paths import manifest_path
 from weir.core.ids import CheckpointId, Epoch, Millis, OperatorId, SubtaskId
 from weir.core.journal import CheckpointLogged, EpochTaken, JobClosed
 from weir.core.lifecycle import JobStatus
@@ -327,7 +327,7 @@ def test_nothing_is_deleted_once_another_driver_reigns():
     found = job.survey()
     job.begin()
 
-    with pytest.raises(JobRejected, match="taken over"):
+    with pytest.raises(JobRejected, match="took the job over"):
         collect(job.store, found, leftovers(found))
     assert job.left()
 

@@ -68,7 +68,9 @@ def test_a_full_disk_is_named_and_leaves_nothing(in_files, monkeypatch, act):
     in_files.store.write(in_files.url("chk-1/old"), b"kept")
     failing(monkeypatch, "fsync", errno.ENOSPC)
 
-    with pytest.raises(NotStored, match=r"file://.*/chk-1/new .*the disk is full; free space"):
+    with pytest.raises(
+        NotStored, match=r"file://.*/chk-1/new .*the disk is full. Remedy: free space"
+    ):
         getattr(in_files.store, act)(in_files.url("chk-1/new"), b"x")
 
     assert in_files.store.list(in_files.directory) == (in_files.url("chk-1/old"),)
@@ -201,7 +203,7 @@ def test_a_file_system_in_which_nothing_can_be_made_is_refused(in_files):
     url = "file:///proc/weir/log/0"
 
     for act in (in_files.store.write, in_files.store.create_exclusive):
-        with pytest.raises(JobRejected, match="no directory can be made there; choose"):
+        with pytest.raises(JobRejected, match=r"no directory can be made there. Remedy: choose"):
             act(url, b"x")
 
 

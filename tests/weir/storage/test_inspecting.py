@@ -79,7 +79,7 @@ def test_damaged_files_are_named_and_the_rest_is_described(copy):
     gone.unlink()
     found = described(copy)
 
-    first, second = found.problems
+    first, second = map(str, found.problems)
     assert str(cut) in first
     assert "1641 bytes" in first
     assert str(gone) in second
@@ -95,7 +95,7 @@ def test_who_is_not_there_is_refused_with_those_who_are():
 
     with pytest.raises(JobRejected, match=r"no operator 'sum'.*rows, each, sums, files"):
         operators_of(found, "sum")
-    with pytest.raises(JobRejected, match=r"no keyed state 'x' is kept by sums.*aggregates"):
+    with pytest.raises(JobRejected, match=r"no keyed state 'x' of sums.*aggregates"):
         states_of(operators_of(found, "sums"), "x")
 
 

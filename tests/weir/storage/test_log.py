@@ -195,7 +195,10 @@ def test_a_truncation_never_lowers_the_floor():
     assert [index for index, _ in log.read()] == [6, 7, 8]
 
 
-@pytest.mark.parametrize("problem", [Unavailable("no answer", 1.0), JobRejected("no access")])
+@pytest.mark.parametrize(
+    "problem",
+    [Unavailable("no answer", retry_after=1.0), JobRejected("no access", "a policy", "change it")],
+)
 def test_a_created_entry_whose_predecessor_cannot_be_seen_is_in_doubt(problem):
     """C18: reported, never assumed."""
     store = Moody()

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from weir.core.coordinator.aborting import manifest_path
+from weir.core.checkpoint_paths import manifest_path
 from weir.core.ids import ChannelId, CheckpointId, EdgeId, Epoch, Millis, OperatorId, SubtaskId
 from weir.core.key_groups import HASH, HASH_VERSION
 from weir.core.recovery import Damaged

@@ -109,7 +109,7 @@ def test_a_new_directory_is_accepted_and_a_used_one_refused(place):
     place.store.make_new(place.url("savepoint"))
     place.store.write(place.url("savepoint/_metadata"), b"{}")
 
-    with pytest.raises(JobRejected, match=r"savepoint is not empty, .* choose a directory"):
+    with pytest.raises(JobRejected, match=r"savepoint: it is not empty, .* choose a directory"):
         place.store.make_new(place.url("savepoint"))
 
 
@@ -150,7 +150,9 @@ def test_memory_is_refused_above_its_size(in_memory):
     in_memory.store.write(in_memory.url("a"), bytes(40 << 20))
     in_memory.store.write(in_memory.url("a"), bytes(40 << 20))
 
-    with pytest.raises(JobRejected, match="holds at most 64 MiB, for experiments; keep checkpoint"):
+    with pytest.raises(
+        JobRejected, match=r"holds at most 64 MiB, for experiments. Remedy: keep checkpoint"
+    ):
         in_memory.store.write(in_memory.url("b"), bytes(40 << 20))
     assert not in_memory.store.exists(in_memory.url("b"))
 

@@ -54,7 +54,9 @@ def test_a_changed_file_is_refused_by_name(place, content, why):
     file = put(place.store, place.url("sum-0"), STATE)
     place.store.write(file.path, content)
 
-    with pytest.raises(DamagedState, match=f"sum-0 cannot be restored from: {why}; bring the file"):
+    with pytest.raises(
+        DamagedState, match=f"sum-0 cannot be restored from: {why}. Remedy: bring the file"
+    ):
         fetch(place.store, file)
 
 
@@ -63,7 +65,7 @@ def test_a_lost_file_is_refused_by_name(place):
     file = put(place.store, place.url("sum-0"), STATE)
     place.store.delete([file.path])
 
-    with pytest.raises(DamagedState, match=r"sum-0 .* it does not exist; .* older checkpoint"):
+    with pytest.raises(DamagedState, match=r"sum-0 .* it does not exist. .* older checkpoint"):
         fetch(place.store, file)
 
 

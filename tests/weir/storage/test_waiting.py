@@ -27,7 +27,7 @@ class Away:
         self.pauses.append(seconds)
 
 
-NOBODY = Unavailable("s3://jobs/log/0: nobody answers", 1.0)
+NOBODY = Unavailable("s3://jobs/log/0: nobody answers", retry_after=1.0)
 
 
 def test_whoever_is_away_or_not_sure_is_asked_again(caplog):
@@ -42,7 +42,7 @@ def test_whoever_is_away_or_not_sure_is_asked_again(caplog):
 
 def test_what_keeps_the_storage_away_is_said_once(caplog):
     """U3: and again when it is something else."""
-    full = Unavailable("file:///log/0: the disk is full", 1.0)
+    full = Unavailable("file:///log/0: the disk is full", retry_after=1.0)
     away = Away(NOBODY, NOBODY, full, full, full, "here")
 
     with caplog.at_level(logging.WARNING, logger="weir.storage"):
@@ -58,7 +58,9 @@ def test_an_answer_that_says_nothing_is_one(answer):
     assert until_answered(away.ask, away.pause) == answer
 
 
-@pytest.mark.parametrize("end", [JobRejected("no such bucket"), SystemExit("told to go")])
+@pytest.mark.parametrize(
+    "end", [JobRejected("no log", "no such bucket", "create it"), SystemExit("told to go")]
+)
 def test_what_time_does_not_heal_is_not_waited_for(end):
     """C18 C12: nor does a wait outlive its process."""
     away = Away(NOBODY, end)
@@ -102,7 +104,9 @@ def test_storage_that_only_fails_is_given_up_with_what_it_said():
     """U3: a wrong endpoint refuses every connection."""
     store = FailingStore()
     for _ in range(100):
-        store.fail("exists", Unavailable("could not connect to http://localhost:9", 1.0))
+        store.fail(
+            "exists", Unavailable("could not connect to http://localhost:9", retry_after=1.0)
+        )
 
     with pytest.raises(Unavailable) as silence:
         FirstAnswer(store, "s3://bucket/orders").wait(BRIEFLY)
@@ -135,7 +139,7 @@ def test_storage_that_answers_late_is_no_error_and_the_wait_is_not_silent(caplog
 def test_any_answer_ends_the_wait(longest, caplog):
     """R1: also that there is nothing yet, and also after a failure."""
     store = FailingStore()
-    store.fail("exists", Unavailable("no answer", 1.0))
+    store.fail("exists", Unavailable("no answer", retry_after=1.0))
 
     FirstAnswer(store, "memory://orders").wait(longest)
 
@@ -145,7 +149,9 @@ def test_any_answer_ends_the_wait(longest, caplog):
 def test_a_refusal_is_an_answer():
     """U3: it says itself what to do."""
     store = FailingStore()
-    store.fail("exists", JobRejected("s3://bucket: there is no such bucket; create it"))
+    store.fail(
+        "exists", JobRejected("s3://bucket cannot be used", "there is no such bucket", "create it")
+    )
 
     with pytest.raises(JobRejected, match="create it"):
         FirstAnswer(store, "s3://bucket/orders").wait(FOR_EVER)

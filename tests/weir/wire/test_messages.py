@@ -128,7 +128,7 @@ def test_a_message_above_the_limit_is_refused_to_its_sender(pair, monkeypatch):
     """R7 U3: by name, size and remedy; the link carries the next one."""
     monkeypatch.setattr(frames, "FRAME_LIMIT", 1000)
     near, far = pair
-    with pytest.raises(JobRejected, match=r"Failed .* \d{4} bytes, .* 1000\..*Remedy"):
+    with pytest.raises(JobRejected, match=r"Failed .* \d{4} bytes: .* 1000\..*Remedy"):
         near.send(Failed(AttemptId(1), SUM_0, FailureCause.USER_CODE, "x" * 1000))
     near.send(Leave())
     assert far.receive() == Leave()

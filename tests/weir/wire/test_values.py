@@ -7,8 +7,13 @@ from typing import NamedTuple
 
 import pytest
 
-from weir.core.coordinator.actions import Answer, Denied, Granted, SendToSubtask
-from weir.core.coordinator.events import OperatorSpoke, SubtaskAcked
+from weir.core.coordinator.actions import (
+    CompleteRequest,
+    RequestFailed,
+    RequestSucceeded,
+    SendToSubtask,
+)
+from weir.core.coordinator.events import OperatorEventSent, SubtaskAcked
 from weir.core.enumerator import AssignSplit
 from weir.core.ids import SubtaskId
 from weir.core.journal import Entry, IdsReserved
@@ -37,8 +42,14 @@ def test_a_message_names_its_class_and_nothing_that_is_declared():
 
 
 def test_a_choice_between_classes_is_tagged():
-    assert to_json(Answer("r", Granted(4, "here")))["outcome"]["$"] == "Granted"
-    assert spoken(Answer("r", Denied(Reason.TASK_FAILURE, "why"))).outcome.message == "why"
+    assert (
+        to_json(CompleteRequest("r", RequestSucceeded(4, "here")))["outcome"]["$"]
+        == "RequestSucceeded"
+    )
+    assert (
+        spoken(CompleteRequest("r", RequestFailed(Reason.TASK_FAILURE, "why"))).outcome.message
+        == "why"
+    )
 
 
 def test_an_entry_is_read_as_one_of_its_union():
@@ -71,7 +82,7 @@ def test_a_class_outside_the_union_is_refused():
 )
 def test_an_operators_message_may_be_any_plain_value(message):
     """C4: splits and whatever an operator's part in the driver has to say."""
-    spoke = spoken(OperatorSpoke("source", SUBTASK, message))
+    spoke = spoken(OperatorEventSent("source", SUBTASK, message))
 
     assert spoke.message == message
     assert type(spoke.message) is type(message)

@@ -63,7 +63,7 @@ def test_a_look_is_taken_again_when_its_time_has_come():
 
 def test_what_time_may_heal_is_tried_again_and_counted():
     """K9: an outage is visible and ends by itself."""
-    looks = Looks(Unavailable("away", 0.0), Again())
+    looks = Looks(Unavailable("away", retry_after=0.0), Again())
     at_a_desk(looks, ORDERS)
     assert looks.seen == [ORDERS] * 2
     assert looks.causes == ["Unavailable"]

@@ -38,7 +38,7 @@ SPEC = CheckpointedJobSpec.model_validate(
         "parallelism": 2,
         "standbySlots": 1,
         "checkpointing": {"interval": "10 s", "storage": "s3://weir/checkpoints"},
-        "state": {"backend": "rocksdb", "localRecovery": True},
+        "state": {"localRecovery": True},
         "localRecoveryVolume": "copies",
         "storageSecrets": ["s3"],
         "tlsSecret": "running-sums-tls",

@@ -140,7 +140,7 @@ def test_when_a_stuck_pod_is_gone_at_last_nothing_is_degraded():
 
 
 def test_a_driver_whose_kubelet_is_silent_is_waited_for_longer():
-    """K3: nobody knows whether its process has ended; the log in storage fences it (C17)."""
+    """K3 C17: nobody knows whether its process has ended; the log in storage fences it."""
     cluster = a_running_job()
     cluster.never_ends = True
     somebody_deletes_the_driver(cluster)

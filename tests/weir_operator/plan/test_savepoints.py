@@ -292,7 +292,7 @@ def test_the_savepoint_that_a_job_stops_with_is_written_down_like_any_other(befa
 
 
 def test_a_deletion_waits_until_its_savepoint_is_written_down():
-    """K5: nobody else knows its number when the job is gone; but not for ever (K10)."""
+    """K5 K10: nobody else knows its number when the job is gone; but not for ever."""
     cluster = a_running_job(savepoints={"onDeletion": True})
     cluster.deleted_at = cluster.now
     while not cluster.snapshots:

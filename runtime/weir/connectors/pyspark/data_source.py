@@ -63,5 +63,7 @@ def _own_schema(name: str, data: DataSource) -> pa.Schema:
         return schema_of(data.schema())
     except PySparkNotImplementedError:
         raise JobRejected(
-            f"data source {name} does not tell its schema; declare it with .schema(…)"
+            f"data source {name} has no schema",
+            "its schema() is not implemented",
+            "implement it, or declare the schema with .schema(…)",
         ) from None

@@ -33,8 +33,9 @@ def states_declared_by(head: ProcessorHead) -> DeclaredStates:
     """The processor's own states, and those that are kept for it."""
     if not isinstance(head.processor, StatefulProcessor):
         raise JobRejected(
-            f"a {type(head.processor).__name__} is no StatefulProcessor; derive its class from"
-            " pyspark's StatefulProcessor"
+            f"a {type(head.processor).__name__} is no StatefulProcessor",
+            "its class does not derive from pyspark's StatefulProcessor",
+            "derive it from that class",
         )
     processor = copy.deepcopy(head.processor)
     slots = KeySlots()
@@ -48,9 +49,9 @@ def states_declared_by(head: ProcessorHead) -> DeclaredStates:
         raise
     except Exception as error:  # the user's code may raise anything
         raise JobRejected(
-            f"{type(processor).__name__}.init failed in the driver, where it is asked which states"
-            f" it keeps: {type(error).__name__}: {error}. Open in handleInputRows what only the"
-            " executors can reach."
+            f"{type(processor).__name__}.init failed in the driver, where it declares its states",
+            f"{type(error).__name__}: {error}",
+            "open in handleInputRows what only the executors can reach",
         ) from error
     keys = Keys(tuple(head.input.field(name) for name in head.keys), max_parallelism=1)
     states = {**handle.states, TIMERS: timers}

@@ -110,8 +110,9 @@ class DeletedColumn:
     def __getattr__(self, attribute: str) -> object:
         """Whatever is asked of a deleted state."""
         raise JobRejected(
-            f"state {self._name!r} is used, and init has deleted it with"
-            f" deleteIfExists({self._name!r}); delete it before it is declared, or not at all"
+            f"state {self._name!r} is used after it was deleted",
+            f"init has called deleteIfExists({self._name!r})",
+            "delete it before it is declared, or not at all",
         )
 
 
@@ -216,12 +217,24 @@ class Handle(spark.StatefulProcessorHandle):
     def _is_new(self, name: str, declared: Declared) -> bool:
         self._check_declaring(f"state {name!r}")
         if name.startswith("$"):
-            raise JobRejected(f"state {name!r}: names that begin with $ are ours; choose another")
+            raise JobRejected(
+                f"state {name!r} has a reserved name",
+                "names that begin with $ belong to Weir",
+                "choose another name",
+            )
         ttl_ms = declared[2]
         if ttl_ms is not None and ttl_ms <= 0:
-            raise JobRejected(f"state {name!r}: a time to live of {ttl_ms} ms must be above zero")
+            raise JobRejected(
+                f"state {name!r} has a time to live of {ttl_ms} ms",
+                "a time to live must be above zero",
+                "give a larger one, or none",
+            )
         if name in self._declared and self._declared[name][0] != declared:
-            raise JobRejected(f"state {name!r} is declared twice, differently; rename one of them")
+            raise JobRejected(
+                f"state {name!r} is declared twice, differently",
+                "a name stands for one state",
+                "rename one of them",
+            )
         return name not in self._declared
 
     def _keep(self, declared: Declared, state: KeyedColumn, shown: object) -> None:
@@ -231,15 +244,24 @@ class Handle(spark.StatefulProcessorHandle):
 
     def _check_declaring(self, what: str) -> None:
         if not self._is_declaring:
-            raise JobRejected(f"{what} is asked for outside of init; move the call into init")
+            raise JobRejected(
+                f"{what} is asked for outside of init",
+                "states are declared in init only",
+                "move the call into init",
+            )
 
     def _check_timers(self) -> None:
         if self._is_declaring:
-            raise JobRejected("init has no key to set timers for; set them in handleInputRows")
+            raise JobRejected(
+                "a timer is set in init",
+                "init has no key to set timers for",
+                "set it in handleInputRows",
+            )
         if self._mode is TimeMode.NONE:
             raise JobRejected(
-                "timers need a time; run transformWithState with timeMode ProcessingTime or"
-                " EventTime instead of None"
+                "a timer is set in time mode None",
+                "timers need a time",
+                "run transformWithState with timeMode ProcessingTime or EventTime",
             )
 
 

@@ -62,7 +62,8 @@ def _parts(split: SplitId) -> list[str]:
     parts = split.split(".")
     if len(parts) != len(("number", "start", "partition")):
         raise JobRejected(
-            f"{split[:40]!r} is no split of a PySpark data source. The checkpoint was taken with "
-            "another source under this uid: give the new one a uid of its own"
+            f"{split[:40]!r} is no split of a PySpark data source",
+            "the checkpoint was taken with another source under this uid",
+            "give the new source another uid",
         )
     return parts

@@ -86,8 +86,10 @@ class ProcessorOperator:
     def __init__(self, head: ProcessorHead, place: Place) -> None:
         if not isinstance(head.processor, StatefulProcessor):
             raise JobRejected(
-                f"{place.subtask.operator}: a {type(head.processor).__name__} is no"
-                " StatefulProcessor; derive its class from pyspark's StatefulProcessor"
+                f"{place.subtask.operator}: a {type(head.processor).__name__} is no "
+                "StatefulProcessor",
+                "its class does not derive from pyspark's StatefulProcessor",
+                "derive it from that class",
             )
         self._processor = copy.deepcopy(head.processor)
         self._name = type(head.processor).__name__
@@ -342,7 +344,11 @@ def _collector_at_rest() -> Iterator[None]:
 def _mode(named: str) -> TimeMode:
     by_name = {mode.value.lower(): mode for mode in TimeMode}
     if named.lower() not in by_name:
-        raise JobRejected(f"time mode {named!r} is none of None, ProcessingTime, EventTime")
+        raise JobRejected(
+            f"there is no time mode {named!r}",
+            "transformWithState knows None, ProcessingTime and EventTime",
+            "choose one of these",
+        )
     return by_name[named.lower()]
 
 

@@ -25,9 +25,9 @@ from urllib.parse import quote
 
 from pyspark import cloudpickle
 
+from weir.api.environment_variables import WEIR_SECRET
 from weir.errors import JobRejected
 
-SECRET = "WEIR_SECRET"  # noqa: S105 - the name of the variable that holds it
 KEYS = Path(".local/state/weir/keys")
 KEY_BYTES = 32
 MAC_BYTES = hashlib.sha256().digest_size
@@ -38,9 +38,9 @@ class NotOurs(JobRejected):
 
     def __init__(self, what: str) -> None:
         super().__init__(
-            f"{what} was not signed with this job's key and is not loaded. Either the job was "
-            f"started elsewhere before: set {SECRET} to one value wherever its drivers run; or "
-            "somebody else has written to its storage"
+            f"{what} was not signed with this job's key and is not loaded",
+            "the job was started elsewhere before, or somebody else has written to its storage",
+            f"set {WEIR_SECRET} to one value wherever the job's drivers run",
         )
 
 
@@ -69,7 +69,7 @@ class JobKey:
 
 def job_key(job: str, environment: Mapping[str, str], home: Path) -> JobKey:
     """The key of the job of this name, made when it is asked for the first time."""
-    if secret := environment.get(SECRET):
+    if secret := environment.get(WEIR_SECRET):
         return JobKey(hashlib.sha256(b"weir job key\0" + secret.encode()).digest())
     path = home / KEYS / quote(job, safe="")
     if not path.exists():
@@ -93,7 +93,8 @@ def _make(path: Path) -> None:
 def _read(path: Path) -> bytes:
     if stat.S_IMODE(path.stat().st_mode) & 0o077:
         raise JobRejected(
-            f"{path} holds a job's key and others may use it. Take that right away "
-            f"(chmod 600), or delete the file, or set {SECRET}"
+            f"{path} holds a job's key and others may use it",
+            "its mode gives rights to other users",
+            f"take these rights away (chmod 600), delete the file, or set {WEIR_SECRET}",
         )
     return path.read_bytes()

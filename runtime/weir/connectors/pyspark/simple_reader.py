@@ -42,8 +42,9 @@ class SimpleAsFull(DataSourceStreamReader):
         if written(end) == written(start) and next(iter(rows), None) is not None:
             raise JobRejected(
                 f"{type(self._simple).__name__}.read brought rows and left the offset at "
-                f"{written(start)}, so they would come again for ever; return the offset behind "
-                "the last row"
+                f"{written(start)}",
+                "the same rows would come again without end",
+                "return the offset behind the last row",
             )
         return end
 

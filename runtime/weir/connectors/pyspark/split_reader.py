@@ -25,9 +25,10 @@ class ReplayDiffers(JobRejected):
 
     def __init__(self, source: str, reason: str) -> None:
         super().__init__(
-            f"data source {source}: {reason}, so the rest of the partition would not fit what was "
-            "read of it before. read() must bring the same rows in the same order each time; if "
-            'only their order changes, set option("splitAtomic", "true")'
+            f"data source {source}: {reason}",
+            "the rest of the partition would not fit what was read of it before",
+            "let read() bring the same rows in the same order each time; if only their order "
+            'changes, set option("splitAtomic", "true")',
         )
 
 
@@ -125,7 +126,8 @@ class WholeReader:
         self._bytes += batch.nbytes
         if self._bytes > self._limit:
             raise JobRejected(
-                f"data source {self._source}: with splitAtomic a whole partition is held in "
-                f"memory, and one has more than {self._limit >> 20} MiB. Make partitions smaller, "
-                "or leave splitAtomic out if read() brings the same rows in the same order"
+                f"data source {self._source}: a partition has more than {self._limit >> 20} MiB",
+                "with splitAtomic a whole partition is held in memory",
+                "make partitions smaller, or leave splitAtomic out if read() brings the same "
+                "rows in the same order",
             )

@@ -44,8 +44,9 @@ class NotReadable(JobRejected):
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"data source {name} cannot be read as a stream: it has neither streamReader nor "
-            "simpleStreamReader; implement one of them"
+            f"data source {name} cannot be read as a stream",
+            "it has neither streamReader nor simpleStreamReader",
+            "implement one of them",
         )
 
 

@@ -48,8 +48,9 @@ class NotWritable(JobRejected):
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"data source {name} cannot be written to as a stream: it has no streamWriter; "
-            "implement it"
+            f"data source {name} cannot be written to as a stream",
+            "it has no streamWriter",
+            "implement it",
         )
 
 
@@ -183,9 +184,10 @@ class StreamCommitter:
             return [self._messages.get(name) for name in names if name not in done]
         except MessageGone as gone:
             raise JobRejected(
-                f"data source {self._sink.name}: the commit message {gone} is not there. The job "
-                "goes back to a savepoint whose output was aborted since, or its directory was "
-                "cleared: restore a newer checkpoint"
+                f"data source {self._sink.name}: the commit message {gone} is not there",
+                "the job goes back to a savepoint whose output was aborted since, or its "
+                "directory was cleared",
+                "restore a newer checkpoint",
             ) from gone
 
     def resolve(

@@ -13,8 +13,18 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from weir.core import commit
-from weir.core.coordinator import closing, completing, logbook, restarting, triggering
-from weir.core.coordinator.actions import Action, CreateEntry, LookForSuccessor
+from weir.core.coordinator import (
+    completion,
+    deletion,
+    failover,
+    final_checkpoint,
+    job_log,
+    request_queue,
+    shutdown,
+    transactions,
+    trigger,
+)
+from weir.core.coordinator.actions import Action, CommitTransactions, CreateEntry, LookForSuccessor
 from weir.core.coordinator.events import (
     CheckpointRequested,
     CommitConfirmed,
@@ -33,12 +43,11 @@ from weir.core.coordinator.events import (
     ManifestNotWritten,
     ManifestWritten,
     NoSuccessorSeen,
-    NotificationFailed,
+    OperatorEventSent,
     OperatorNotSnapshotted,
     OperatorSnapshotted,
-    OperatorSpoke,
     RestartReported,
-    RestorePointWanted,
+    RestorePointRequested,
     StatusReported,
     SubtaskAcked,
     SubtaskDeclined,
@@ -47,18 +56,24 @@ from weir.core.coordinator.events import (
     TransactionsResolved,
     TransactionsUnresolved,
 )
+from weir.core.coordinator.pending_checkpoint import Abortable
 from weir.core.coordinator.state import (
-    Abortable,
-    Beginning,
-    Borrowed,
+    Checkpoints,
+    Clock,
+    Commits,
     Completed,
     Coordinator,
-    Gone,
+    EpochLog,
+    JobIdentity,
+    Restore,
+    Scheduled,
+    StartPoint,
     Step,
-    Ticking,
+    Terminated,
+    Unclaimed,
 )
 from weir.core.ids import NO_CHECKPOINT, CheckpointId, Epoch, Millis, OperatorId
-from weir.core.journal import CheckpointLogged, IdsReserved, JobClosed, Journal
+from weir.core.journal import CheckpointLogged, EpochTaken, IdsReserved, JobClosed
 from weir.core.lifecycle import SubtaskFinished, SubtaskRunning, TimePassed
 from weir.core.policy import Policy
 from weir.core.shared_files import SharedFiles
@@ -67,7 +82,7 @@ from weir.core.topology import Topology
 
 
 @dataclass(frozen=True, slots=True)
-class Reign:
+class EpochState:
     """What a driver knows once its epoch is in the log."""
 
     epoch: Epoch
@@ -79,36 +94,33 @@ class Reign:
     ids_until: CheckpointId
     owned: tuple[tuple[int, Manifest], ...]
     """Retained checkpoints of this job with their entries, oldest first."""
-    beginning: Beginning
+    start: StartPoint
     numbers: Mapping[OperatorId, int] = field(default_factory=dict)
     """The highest commit number that the log says each sink was given."""
 
 
-def begin(policy: Policy, topology: Topology, reign: Reign) -> Step:
+def begin(
+    policy: Policy, topology: Topology, epoch: EpochState
+) -> tuple[Coordinator, tuple[CommitTransactions, ...]]:
     """A coordinator at the start of its epoch, and the commits that its predecessor still owed."""
-    manifests = [manifest for _, manifest in reign.owned]
-    if isinstance(reign.beginning, Borrowed):
-        manifests.append(reign.beginning.manifest)
-    assert all(m.checkpoint < reign.next_id for m in manifests), "ids grow across restores"
+    manifests = [manifest for _, manifest in epoch.owned]
+    if isinstance(epoch.start, Unclaimed):
+        manifests.append(epoch.start.manifest)
+    assert all(m.checkpoint < epoch.next_id for m in manifests), "ids grow across restores"
     shared = SharedFiles()
-    for _, manifest in reign.owned:
+    for _, manifest in epoch.owned:
         shared = shared.take(file.path for file in manifest.files() if file.shared)
     state = Coordinator(
-        policy=policy,
-        topology=topology,
-        epoch=reign.epoch,
-        driver=reign.driver,
-        directory=reign.directory,
-        journal=Journal(reign.index + 1),
-        epoch_index=reign.index,
-        next_id=reign.next_id,
-        ids_until=reign.ids_until,
-        completed=tuple(Completed(m, index, NO_CHECKPOINT) for index, m in reign.owned),
-        beginning=reign.beginning,
-        shared=shared,
-        ledgers=_ledgers(topology, manifests, reign.numbers),
+        job=JobIdentity(policy, topology, epoch.epoch, epoch.driver, epoch.directory),
+        log=EpochLog(epoch.index, epoch.index + 1, epoch.next_id, epoch.ids_until),
+        checkpoints=Checkpoints(
+            completed=tuple(Completed(m, index, NO_CHECKPOINT) for index, m in epoch.owned),
+            shared=shared,
+        ),
+        commits=Commits(_ledgers(topology, manifests, epoch.numbers)),
+        restore=Restore(epoch.start),
     )
-    return state, completing.commits(state, {})
+    return state, transactions.commit_next(state, {})
 
 
 def _ledgers(
@@ -130,7 +142,7 @@ def step(state: Coordinator, event: Event) -> Step:
     Whatever the event led to is followed up at once: the next manifest, the next request, a restore
     that waited, the end of the job.
     """
-    if isinstance(state.life, Gone):
+    if isinstance(state.stage, Terminated):
         return state, ()
     state, actions = _dispatch(state, event)
     return _settle(state, actions)
@@ -141,11 +153,11 @@ def _settle(state: Coordinator, actions: tuple[Action, ...]) -> Step:
     while before is not state:
         before = state
         for follow_up in (
-            completing.persist_next,
-            triggering.ask_for_the_final_one,
-            triggering.start_next,
-            restarting.seek_restore_point,
-            closing.go_on_closing,
+            completion.persist_next,
+            final_checkpoint.request_final_checkpoint,
+            trigger.start_next,
+            failover.seek_restore_point,
+            shutdown.shut_down,
         ):
             state, more = follow_up(state)
             actions += more
@@ -154,86 +166,89 @@ def _settle(state: Coordinator, actions: tuple[Action, ...]) -> Step:
 
 def _dispatch(state: Coordinator, event: Event) -> Step:  # noqa: C901, PLR0912 - a table
     match event:
-        case CommitInDoubt(why=why) | TransactionsUnresolved(why=why) if why and closing.is_failing(
-            state
+        case CommitInDoubt(why=why) | TransactionsUnresolved(why=why) if (
+            why and shutdown.is_failing(state)
         ):
-            return closing.give_up(state)
+            return shutdown.give_up(state)
         case TimePassed():
             return _on_time(state, event)
         case StatusReported() if event.status.is_terminal:
-            return closing.on_end(state, event)
+            return shutdown.on_end(state, event)
         case StatusReported():
-            return triggering.follow_status(state, event)
+            return trigger.follow_status(state, event)
         case SubtaskRunning():
-            return restarting.on_running(state, event)
+            return failover.on_running(state, event)
         case SubtaskFinished():
-            return restarting.on_finished(state, event)
+            return failover.on_finished(state, event)
         case EndOfDataReached():
-            return restarting.on_end_of_data(state, event)
+            return failover.on_end_of_data(state, event)
         case RestartReported():
-            return restarting.on_restart(state, event)
-        case RestorePointWanted():
-            return restarting.on_wanted(state, event)
+            return failover.on_restart(state, event)
+        case RestorePointRequested():
+            return failover.on_restore_point_requested(state, event)
         case NoSuccessorSeen() | SuccessorUnknown():
-            return restarting.on_successor(state, event)
-        case NotificationFailed():
-            return restarting.on_notification_failed(state, event)
+            return failover.on_successor(state, event)
         case TransactionsResolved() | TransactionsUnresolved():
-            return restarting.on_resolved(state, event)
+            return transactions.on_resolved(state, event)
         case CheckpointRequested():
-            return triggering.on_requested(state, event)
-        case OperatorSpoke():
-            return triggering.on_operator_spoke(state, event)
+            return request_queue.on_requested(state, event)
+        case OperatorEventSent():
+            return trigger.on_operator_event(state, event)
         case OperatorSnapshotted():
-            return triggering.on_operator_snapshotted(state, event)
+            return trigger.on_operator_snapshotted(state, event)
         case OperatorNotSnapshotted():
-            return triggering.on_operator_not_snapshotted(state, event)
+            return trigger.on_operator_not_snapshotted(state, event)
         case LocationPrepared() | LocationNotPrepared():
-            return triggering.on_location(state, event)
+            return trigger.on_location(state, event)
         case SubtaskAcked():
-            return completing.on_acked(state, event)
+            return completion.on_acked(state, event)
         case SubtaskDeclined():
-            return completing.on_declined(state, event)
+            return completion.on_declined(state, event)
         case SubtaskProgressed():
-            return completing.on_progressed(state, event)
+            return completion.on_progressed(state, event)
         case ManifestWritten() | ManifestNotWritten() | ManifestInDoubt():
-            return completing.on_manifest(state, event)
+            return completion.on_manifest(state, event)
         case EntryCreated():
             return _on_entry_created(state, event)
         case EntryTaken():
-            return logbook.on_taken(state, event)
+            return job_log.on_taken(state, event)
         case EntryNotCreated():
-            return logbook.on_not_created(state, event)
+            return job_log.on_not_created(state, event)
         case EntryInDoubt():
-            return logbook.on_in_doubt(state, event)
+            return job_log.on_in_doubt(state, event)
         case FilesDeleted() | FilesNotDeleted():
-            return closing.on_deleted(state, event)
+            return deletion.on_deleted(state, event)
         case CommitConfirmed() | CommitInDoubt():
-            return completing.on_commit(state, event)
+            return transactions.on_commit(state, event)
         case _:
             assert_never(event)
 
 
 def _on_entry_created(state: Coordinator, event: EntryCreated) -> Step:
-    if not logbook.is_expected(state, event.index):
+    if not state.log.expects(event.index):
         return state, ()
-    state, entry, actions = logbook.written(state)
+    state, entry, actions = job_log.written(state)
     match entry:
         case CheckpointLogged():
-            state, more = completing.complete(state, entry, event.index)
+            state, more = completion.complete(state, entry, event.index)
         case JobClosed():
-            state, more = closing.on_closed(state, entry)
+            state, more = shutdown.on_closed(state, entry)
         case IdsReserved():
             more = ()
-        case _:
+        case EpochTaken():
             raise AssertionError("an epoch is taken before its coordinator exists")
     return state, actions + more
 
 
 def _on_time(state: Coordinator, event: TimePassed) -> Step:
-    state = replace(state, now=max(state.now, event.now), ahead=event.ahead)
+    state = replace(state, clock=Clock(max(state.clock.now, event.now), event.ahead))
     actions: tuple[Action, ...] = ()
-    for due in (triggering.expire, triggering.tick, completing.repeat_farewell, _retry):
+    for due in (
+        trigger.expire,
+        trigger.request_periodic,
+        final_checkpoint.repeat_final_notice,
+        _retry,
+    ):
         state, more = due(state)
         actions += more
     return state, actions
@@ -241,37 +256,40 @@ def _on_time(state: Coordinator, event: TimePassed) -> Step:
 
 def _retry(state: Coordinator) -> Step:
     """What failed is tried again, unless it has been settled since."""
-    due = tuple(retry.action for retry in state.retries if retry.due <= state.now)
+    retries, now = state.operations.retries, state.clock.now
+    due = tuple(retry.action for retry in retries if retry.due <= now)
     if not due:
         return state, ()
-    left = tuple(retry for retry in state.retries if retry.due > state.now)
-    state = replace(state, retries=left)
+    left = tuple(retry for retry in retries if retry.due > now)
+    state = replace(state, operations=replace(state.operations, retries=left))
     return state, tuple(action for action in due if _is_still_wanted(state, action))
 
 
 def _is_still_wanted(state: Coordinator, action: Action) -> bool:
     match action:
         case CreateEntry(index):
-            return logbook.is_expected(state, index)
+            return state.log.expects(index)
         case LookForSuccessor():
-            return bool(state.wanted)
+            return bool(state.restore.requested)
         case _:
             return True
 
 
 def next_deadline(state: Coordinator) -> Millis | None:
     """When time alone will next change something; the shell need not wake before."""
-    if isinstance(state.life, Gone):
+    if isinstance(state.stage, Terminated):
         return None
-    deadlines = [p.ticket.deadline for p in state.pending if isinstance(p, Abortable)]
-    deadlines += [retry.due for retry in state.retries]
-    if isinstance(state.clock, Ticking):
-        deadlines.append(state.clock.due)
-    if state.farewell and any(s in state.running for s in state.farewell.leaving):
-        deadlines.append(state.farewell.due)
-    if state.at_end and state.final_due > state.now:
-        deadlines.append(state.final_due)
+    pending, requests, subtasks = state.checkpoints.pending, state.requests, state.subtasks
+    deadlines = [p.properties.deadline for p in pending if isinstance(p, Abortable)]
+    deadlines += [retry.due for retry in state.operations.retries]
+    if isinstance(requests.periodic, Scheduled):
+        deadlines.append(requests.periodic.due)
+    notice = subtasks.final_notice
+    if notice and any(s in subtasks.running for s in notice.leaving):
+        deadlines.append(notice.due)
+    if subtasks.at_end and requests.final_due > state.clock.now:
+        deadlines.append(requests.final_due)
     return min(deadlines, default=None)
 
 
-__all__ = ["Reign", "begin", "next_deadline", "step"]
+__all__ = ["EpochState", "begin", "next_deadline", "step"]

@@ -1,7 +1,7 @@
-"""Everything the checkpoint coordinator says.
+"""The actions that the checkpoint coordinator decides on.
 
-Actions are in the imperative: the shell carries them out, in order, and answers with events. The
-three reports are for people; nothing depends on anyone hearing them.
+Actions are in the imperative: the driver carries them out, in order, and answers with events. The
+three reports are for people; no decision depends on them.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Target = tuple[SubtaskId, AttemptId]
 
 @dataclass(frozen=True, slots=True)
 class SnapshotOperators:
-    """Ask the operators' parts in the driver for their state, each at its next quiet moment."""
+    """Ask the operators' coordinators for their state, each at its next quiet moment."""
 
     checkpoint: CheckpointId
     operators: tuple[OperatorId, ...]
@@ -65,7 +65,7 @@ class NotifyCompleted:
     kind: CheckpointKind
     targets: tuple[Target, ...]
     leaving: bool
-    """Whoever took it with nothing left to process may finish now."""
+    """The subtasks that took it with nothing left to process may finish now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +103,9 @@ class TruncateLog:
 
 @dataclass(frozen=True, slots=True)
 class DeleteFiles:
-    """Nobody refers to these files any more."""
+    """No checkpoint refers to these files any more."""
 
-    ticket: int
+    operation: int
     paths: tuple[str, ...]
 
 
@@ -121,38 +121,38 @@ class CommitTransactions:
 class ResolveTransactions:
     """Abort what those subtasks' dead attempts left open, except what a commit will take."""
 
-    ticket: int
+    operation: int
     attempt: AttemptId
     subtasks: tuple[SubtaskId, ...]
     keep: tuple[Transaction, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Granted:
-    """A request ended well."""
+class RequestSucceeded:
+    """The requested checkpoint or savepoint is complete."""
 
     checkpoint: CheckpointId
     location: str
 
 
 @dataclass(frozen=True, slots=True)
-class Denied:
-    """A request came to nothing."""
+class RequestFailed:
+    """The requested checkpoint or savepoint will not come."""
 
     reason: Reason
     message: str
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """Tell whoever asked, once."""
+class CompleteRequest:
+    """Answer the user's request, once."""
 
     request: RequestId
-    outcome: Granted | Denied
+    outcome: RequestSucceeded | RequestFailed
 
 
 @dataclass(frozen=True, slots=True)
-class DoomAttempt:
+class FailAttempt:
     """The attempt must end and be tried anew."""
 
     reason: Reason
@@ -232,7 +232,10 @@ class ReportAborted:
     failed_triggers: int = 0
 
 
-Action = (
+AttemptControl = OfferRestorePoint | ConfirmStop
+"""For the attempt that runs the job: these two stay inside the core."""
+
+DriverAction = (
     SnapshotOperators
     | PrepareLocation
     | Trigger
@@ -246,12 +249,11 @@ Action = (
     | DeleteFiles
     | CommitTransactions
     | ResolveTransactions
-    | Answer
-    | DoomAttempt
-    | OfferRestorePoint
-    | ConfirmStop
-    | EndDriver
+    | CompleteRequest
+    | FailAttempt
     | ReportTriggered
     | ReportCompleted
     | ReportAborted
 )
+
+Action = DriverAction | EndDriver | AttemptControl

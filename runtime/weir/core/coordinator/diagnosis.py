@@ -1,11 +1,18 @@
-"""Says in one sentence why a checkpoint ended, naming whoever held it up (spec C10).
+"""Says in one sentence why a checkpoint ended, naming the subtask that held it up (spec C10).
 
 "Checkpoint expired" alone has cost operators many nights. The message names the slowest subtask,
 the phase it was in and the bytes it had moved, from what the coordinator knows anyway.
 """
 
 from weir.core.coordinator.events import Phase, SubtaskAcked
-from weir.core.coordinator.state import Collected, Collecting, Logging, Pending, Persisting
+from weir.core.coordinator.pending_checkpoint import (
+    Collected,
+    Collecting,
+    Logging,
+    Pending,
+    Persisting,
+    Preparing,
+)
 from weir.core.ids import Millis, SubtaskId
 from weir.core.reasons import Reason
 
@@ -18,14 +25,14 @@ def explain(pending: Pending, reason: Reason, cause: str, now: Millis) -> str:
 
 
 def _slowest(pending: Pending, now: Millis) -> str:
-    waited = now - pending.ticket.started_at
+    waited = now - pending.properties.started_at
     match pending:
         case Collecting() if pending.awaiting:
             subtask, phase = _furthest_behind(pending)
             moved = sum(ack.snapshot.bytes for ack in pending.acks.values())
             return (
                 f"slowest subtask {subtask} is {phase} after {waited} ms, "
-                f"{len(pending.acks)} of {len(pending.ticket.plan.wait_for)} acked "
+                f"{len(pending.acks)} of {len(pending.properties.plan.wait_for)} acked "
                 f"with {moved} bytes"
             )
         case Collecting() | Collected() | Persisting() | Logging():
@@ -34,7 +41,7 @@ def _slowest(pending: Pending, now: Millis) -> str:
                 f"slowest subtask {ack.subtask} {Phase.ACKED} after {duration(ack)} ms "
                 f"with {ack.snapshot.bytes} bytes"
             )
-        case _:
+        case Preparing():
             waiting = ", ".join(sorted(pending.operators)) or "its place in storage"
             return f"no barrier was sent after {waited} ms, waiting for {waiting}"
 

@@ -1,4 +1,4 @@
-"""Everything that is said to the checkpoint coordinator.
+"""The events that the checkpoint coordinator decides about.
 
 Events are in the past tense: something happened, whether or not we like it. They are values without
 behaviour, so a log of them is a complete record of a driver's life and can be replayed.
@@ -40,8 +40,8 @@ class CheckpointRequested:
 
 
 @dataclass(frozen=True, slots=True)
-class OperatorSpoke:
-    """An operator's part in the driver has a message (a split, say) for one of its subtasks."""
+class OperatorEventSent:
+    """An operator's coordinator has a message (a split, say) for one of its subtasks."""
 
     operator: OperatorId
     subtask: SubtaskId
@@ -50,7 +50,7 @@ class OperatorSpoke:
 
 @dataclass(frozen=True, slots=True)
 class OperatorSnapshotted:
-    """An operator's part in the driver gave its state for a checkpoint."""
+    """An operator's coordinator gave its state for a checkpoint."""
 
     checkpoint: CheckpointId
     operator: OperatorId
@@ -59,7 +59,7 @@ class OperatorSnapshotted:
 
 @dataclass(frozen=True, slots=True)
 class OperatorNotSnapshotted:
-    """An operator's part in the driver could not give its state."""
+    """An operator's coordinator could not give its state."""
 
     checkpoint: CheckpointId
     operator: OperatorId
@@ -135,16 +135,6 @@ class SubtaskDeclined:
     subtask: SubtaskId
     reason: Reason
     cause: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class NotificationFailed:
-    """User code raised when it was told of a completion."""
-
-    attempt: AttemptId
-    checkpoint: CheckpointId
-    subtask: SubtaskId
-    cause: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,14 +214,14 @@ class SuccessorUnknown:
 class FilesDeleted:
     """A deletion is done."""
 
-    ticket: int
+    operation: int
 
 
 @dataclass(frozen=True, slots=True)
 class FilesNotDeleted:
     """A deletion failed, at least in part."""
 
-    ticket: int
+    operation: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,14 +248,14 @@ class CommitInDoubt:
 class TransactionsResolved:
     """Nothing that a dead attempt opened is left."""
 
-    ticket: int
+    operation: int
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionsUnresolved:
     """The external system could not be asked."""
 
-    ticket: int
+    operation: int
     sink: OperatorId = OperatorId("")
     """Whose own code raised; empty if only the answer is missing."""
     why: str = ""
@@ -274,7 +264,7 @@ class TransactionsUnresolved:
 
 
 @dataclass(frozen=True, slots=True)
-class RestorePointWanted:
+class RestorePointRequested:
     """An attempt is about to start these subtasks."""
 
     attempt: AttemptId
@@ -288,7 +278,7 @@ Event = (
     | SubtaskRunning
     | SubtaskFinished
     | CheckpointRequested
-    | OperatorSpoke
+    | OperatorEventSent
     | OperatorSnapshotted
     | OperatorNotSnapshotted
     | LocationPrepared
@@ -296,7 +286,6 @@ Event = (
     | SubtaskProgressed
     | SubtaskAcked
     | SubtaskDeclined
-    | NotificationFailed
     | EndOfDataReached
     | ManifestWritten
     | ManifestNotWritten
@@ -313,5 +302,5 @@ Event = (
     | CommitInDoubt
     | TransactionsResolved
     | TransactionsUnresolved
-    | RestorePointWanted
+    | RestorePointRequested
 )

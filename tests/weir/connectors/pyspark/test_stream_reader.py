@@ -221,7 +221,7 @@ def test_a_reader_that_raises_fails_behind_the_rows_that_it_yielded():
 
 
 def test_a_reader_that_waits_does_not_make_the_mailbox_wait():
-    """Design 6: blocking readers run on a thread of their own."""
+    """A11: blocking readers run on a thread of their own."""
     gate = Event()
 
     def items():

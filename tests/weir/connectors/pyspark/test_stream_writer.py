@@ -141,7 +141,7 @@ def test_a_writer_may_leave_rows_unread(make, monkeypatch):
 
 
 def test_sealing_does_not_wait_for_the_writer(make):
-    """Design 6: the message is awaited beside the mailbox."""
+    """A11: the message is awaited beside the mailbox."""
     gate = Event()
 
     def slow(rows):

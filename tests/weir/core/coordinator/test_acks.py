@@ -11,16 +11,16 @@ from coordinated_job import (
     SUM_1,
     WRITE_0,
     Files,
-    a_reign,
     a_running_job,
     a_snapshot,
     a_topology,
+    an_epoch,
     each,
     only,
     usual_path,
 )
 from weir.core.coordinator.actions import DeleteFiles, WriteManifest
-from weir.core.coordinator.completing import Fate, fate
+from weir.core.coordinator.completion import AcknowledgeResult, acknowledge_result
 from weir.core.coordinator.events import SubtaskAcked
 from weir.core.policy import Policy
 
@@ -30,7 +30,7 @@ def an_ack(checkpoint, subtask):
 
 
 def fate_of(story, checkpoint, subtask):
-    return fate(story.state, an_ack(checkpoint, subtask))
+    return acknowledge_result(story.state, an_ack(checkpoint, subtask))
 
 
 def deleted(said):
@@ -44,7 +44,7 @@ def test_the_ack_of_a_subtask_that_is_waited_for_is_a_success():
     """C7: SUCCESS."""
     story = a_running_job()
 
-    assert fate_of(story, story.trigger(), SUM_0) is Fate.SUCCESS
+    assert fate_of(story, story.trigger(), SUM_0) is AcknowledgeResult.SUCCESS
 
 
 def test_a_second_ack_of_a_subtask_is_a_duplicate():
@@ -53,7 +53,7 @@ def test_a_second_ack_of_a_subtask_is_a_duplicate():
     checkpoint = story.trigger()
     story.ack(checkpoint, SUM_0)
 
-    assert fate_of(story, checkpoint, SUM_0) is Fate.DUPLICATE
+    assert fate_of(story, checkpoint, SUM_0) is AcknowledgeResult.DUPLICATE
 
 
 def test_a_second_ack_is_a_duplicate_also_while_the_checkpoint_is_being_written():
@@ -61,10 +61,10 @@ def test_a_second_ack_is_a_duplicate_also_while_the_checkpoint_is_being_written(
     story = a_running_job()
     checkpoint = story.trigger()
     story.ack_rest(checkpoint)
-    assert fate_of(story, checkpoint, SUM_0) is Fate.DUPLICATE
+    assert fate_of(story, checkpoint, SUM_0) is AcknowledgeResult.DUPLICATE
 
     story.written(checkpoint)
-    assert fate_of(story, checkpoint, SUM_0) is Fate.DUPLICATE
+    assert fate_of(story, checkpoint, SUM_0) is AcknowledgeResult.DUPLICATE
 
 
 def test_the_ack_of_a_subtask_that_is_no_part_of_the_checkpoint_is_unknown():
@@ -72,16 +72,16 @@ def test_the_ack_of_a_subtask_that_is_no_part_of_the_checkpoint_is_unknown():
     story = a_running_job()
     story.finished(READ_0)
 
-    assert fate_of(story, story.trigger(), READ_0) is Fate.UNKNOWN
+    assert fate_of(story, story.trigger(), READ_0) is AcknowledgeResult.UNKNOWN
 
 
 def test_the_ack_of_a_checkpoint_that_was_never_triggered_is_unknown():
     """C7: UNKNOWN; an id from the future, or one whose barriers are not out yet."""
     story = a_running_job(topology=a_topology(coordinated=(READ,)))
-    assert fate_of(story, 1, SUM_0) is Fate.UNKNOWN
+    assert fate_of(story, 1, SUM_0) is AcknowledgeResult.UNKNOWN
 
     story.ask()
-    assert fate_of(story, 1, SUM_0) is Fate.UNKNOWN
+    assert fate_of(story, 1, SUM_0) is AcknowledgeResult.UNKNOWN
 
 
 def test_the_ack_of_a_checkpoint_that_was_aborted_comes_too_late():
@@ -90,14 +90,14 @@ def test_the_ack_of_a_checkpoint_that_was_aborted_comes_too_late():
     checkpoint = story.trigger()
     story.decline(checkpoint, SUM_1)
 
-    assert fate_of(story, checkpoint, SUM_0) is Fate.DISCARDED
+    assert fate_of(story, checkpoint, SUM_0) is AcknowledgeResult.DISCARDED
 
 
 def test_the_ack_of_a_checkpoint_that_completed_comes_too_late():
     """C7: DISCARDED."""
     story = a_running_job()
 
-    assert fate_of(story, story.checkpoint(), SUM_0) is Fate.DISCARDED
+    assert fate_of(story, story.checkpoint(), SUM_0) is AcknowledgeResult.DISCARDED
 
 
 # Their files
@@ -170,8 +170,8 @@ def test_a_late_ack_of_a_restored_checkpoint_deletes_nothing_of_it():
     """C7: it is owned whoever completed it."""
     first = a_running_job()
     first.checkpoint()
-    manifest = first.state.completed[0].manifest
-    story = a_running_job(reign=a_reign((1, manifest), next_id=17))
+    manifest = first.state.checkpoints.completed[0].manifest
+    story = a_running_job(epoch=an_epoch((1, manifest), next_id=17))
 
     assert story.ack(1, SUM_0) == []
 
@@ -237,4 +237,4 @@ def test_an_ack_counts_for_its_own_checkpoint_alone():
     for subtask in EVERYONE:
         story.ack(second, subtask)
 
-    assert fate_of(story, first, SUM_0) is Fate.SUCCESS
+    assert fate_of(story, first, SUM_0) is AcknowledgeResult.SUCCESS

@@ -16,36 +16,36 @@ from coordinated_job import (
     Files,
     Story,
     a_manifest,
-    a_reign,
     a_running_job,
     a_transaction,
+    an_epoch,
     each,
     only,
     usual_path,
 )
 from weir.core.coordinator import begin
 from weir.core.coordinator.actions import (
-    Answer,
     CommitTransactions,
+    CompleteRequest,
     ConfirmStop,
     CreateEntry,
     DeleteFiles,
-    Granted,
     NotifyAborted,
     NotifyCompleted,
     ReportAborted,
     ReportCompleted,
+    RequestSucceeded,
     TruncateLog,
     WriteManifest,
 )
-from weir.core.coordinator.completing import LOG_MARGIN
+from weir.core.coordinator.completion import LOG_MARGIN
 from weir.core.coordinator.events import CommitConfirmed, CommitInDoubt
-from weir.core.coordinator.state import Borrowed
+from weir.core.coordinator.state import Unclaimed
 from weir.core.journal import ID_BLOCK, CheckpointLogged, IdsReserved
 from weir.core.policy import Policy
 from weir.core.reasons import Reason
 
-CONSEQUENCES = (NotifyCompleted, CommitTransactions, Answer, ReportCompleted, DeleteFiles)
+CONSEQUENCES = (NotifyCompleted, CommitTransactions, CompleteRequest, ReportCompleted, DeleteFiles)
 
 
 def numbers(said):
@@ -74,7 +74,7 @@ def test_the_manifest_is_written_first_and_the_entry_created_when_it_is_durable(
             epoch=1,
             driver="driver-a",
             checkpoint=1,
-            kind=story.state.pending[0].ticket.request.kind,
+            kind=story.state.checkpoints.pending[0].properties.request.kind,
             manifest="store/orders/chk-1/_metadata",
             ids_until=1000,
             numbers=(("write", 1),),
@@ -91,7 +91,7 @@ def test_nothing_follows_before_the_entry_exists():
     said = [*story.ack_rest(checkpoint), *story.written(checkpoint)]
 
     assert [word for word in said if isinstance(word, CONSEQUENCES)] == []
-    assert story.state.newest == 1
+    assert story.state.checkpoints.newest == 1
 
 
 def test_then_everything_follows():
@@ -105,12 +105,12 @@ def test_then_everything_follows():
         ReportCompleted,
         CommitTransactions,
         NotifyCompleted,
-        Answer,
+        CompleteRequest,
         DeleteFiles,
     ]
     assert only(NotifyCompleted, said).targets == tuple((s, FIRST) for s in EVERYONE)
-    assert only(Answer, said).outcome == Granted(2, "store/orders/chk-2")
-    assert story.state.newest == 2
+    assert only(CompleteRequest, said).outcome == RequestSucceeded(2, "store/orders/chk-2")
+    assert story.state.checkpoints.newest == 2
 
 
 def test_a_report_says_how_long_it_took_and_how_long_the_end_of_it():
@@ -133,7 +133,7 @@ def test_the_manifest_says_what_it_was_taken_of():
 
     manifest = only(WriteManifest, story.ack_rest(story.trigger())).manifest
 
-    assert manifest.fingerprint == story.state.topology.fingerprint()
+    assert manifest.fingerprint == story.state.job.topology.fingerprint()
     assert [(w.operator, w.parallelism) for w in manifest.widths] == [
         ("read", 1),
         ("sum", 2),
@@ -169,7 +169,7 @@ def test_a_newer_completion_ends_an_older_one_that_is_still_pending():
     assert only(ReportAborted, said).reason is Reason.CHECKPOINT_SUBSUMED
     assert only(NotifyAborted, said).checkpoint == first
     assert only(DeleteFiles, said).paths == (usual_path(first, SUM_0),)
-    assert story.state.pending == ()
+    assert story.state.checkpoints.pending == ()
 
 
 def test_a_newer_completion_does_not_end_an_older_savepoint():
@@ -179,7 +179,7 @@ def test_a_newer_completion_does_not_end_an_older_savepoint():
 
     story.complete(checkpoint)
 
-    assert [p.ticket.checkpoint for p in story.state.pending] == [savepoint]
+    assert [p.properties.checkpoint for p in story.state.checkpoints.pending] == [savepoint]
 
 
 def test_a_savepoint_ends_no_checkpoint():
@@ -188,7 +188,7 @@ def test_a_savepoint_ends_no_checkpoint():
     checkpoint, savepoint = story.trigger(), story.trigger(SAVEPOINT)
 
     assert each(ReportAborted, story.complete(savepoint)) == []
-    assert [p.ticket.checkpoint for p in story.state.pending] == [checkpoint]
+    assert [p.properties.checkpoint for p in story.state.checkpoints.pending] == [checkpoint]
 
 
 # What sinks commit
@@ -261,7 +261,7 @@ def test_a_plain_savepoint_commits_nothing():
     savepoint = story.trigger(SAVEPOINT)
 
     assert numbers(story.complete(savepoint)) == []
-    assert story.state.ledgers[WRITE].covered == 0
+    assert story.state.commits.ledgers[WRITE].covered == 0
 
 
 @pytest.mark.parametrize("kind", [STOP, DRAIN])
@@ -289,19 +289,19 @@ def unconfirmed():
     """A manifest whose commit was never confirmed."""
     story = a_running_job()
     story.complete(story.trigger())
-    return story.state.completed[0].manifest
+    return story.state.checkpoints.completed[0].manifest
 
 
 def test_a_new_driver_begins_with_the_commits_that_its_predecessor_owed():
     """C19 R5: under their old numbers."""
-    story = Story(reign=a_reign((1, unconfirmed()), next_id=17))
+    story = Story(epoch=an_epoch((1, unconfirmed()), next_id=17))
 
     assert numbers(story.owed) == [(1, [1])]
 
 
 def test_a_new_driver_goes_on_in_the_sequence():
     """C19: after redeployments included."""
-    story = a_running_job(reign=a_reign((1, unconfirmed()), next_id=17))
+    story = a_running_job(epoch=an_epoch((1, unconfirmed()), next_id=17))
     story.hear(CommitConfirmed(WRITE, 1))
 
     assert numbers(story.complete(story.trigger())) == [(2, [17])]
@@ -309,7 +309,7 @@ def test_a_new_driver_goes_on_in_the_sequence():
 
 def test_a_job_that_borrowed_its_beginning_goes_on_in_that_one_s_sequence():
     """C16 C19: the sink has seen those numbers."""
-    story = a_running_job(reign=a_reign(beginning=Borrowed(unconfirmed()), next_id=17))
+    story = a_running_job(epoch=an_epoch(start=Unclaimed(unconfirmed()), next_id=17))
 
     assert numbers(story.owed) == [(1, [1])]
     story.hear(CommitConfirmed(WRITE, 1))
@@ -321,7 +321,7 @@ def test_a_job_that_borrowed_its_beginning_goes_on_in_that_one_s_sequence():
 
 def test_the_entry_reserves_the_ids_behind_its_checkpoint():
     """C19: a successor starts there, so even a zombie never uses an id that it uses too."""
-    story = a_running_job(reign=a_reign(ids_until=ID_BLOCK + 1))
+    story = a_running_job(epoch=an_epoch(ids_until=ID_BLOCK + 1))
     checkpoint = story.trigger()
     story.ack_rest(checkpoint)
 
@@ -330,19 +330,19 @@ def test_the_entry_reserves_the_ids_behind_its_checkpoint():
 
 def test_an_id_that_is_not_reserved_is_not_used():
     """C19: when the block is used up without a completion, more are reserved first."""
-    story = a_running_job(reign=a_reign(next_id=17, ids_until=17))
+    story = a_running_job(epoch=an_epoch(next_id=17, ids_until=17))
 
     (create,) = story.ask()
 
     assert create == CreateEntry(1, IdsReserved(1, "driver-a", 17 + ID_BLOCK))
-    assert story.state.pending == ()
+    assert story.state.checkpoints.pending == ()
     assert story.logged() != []
-    assert story.state.pending[0].ticket.checkpoint == 17
+    assert story.state.checkpoints.pending[0].properties.checkpoint == 17
 
 
 def test_no_ids_are_reserved_for_a_checkpoint_that_cannot_be_taken():
     """C4 C19: nothing else happens; the log is left alone while a restart looks at its end."""
-    story = a_running_job(reign=a_reign(next_id=17, ids_until=17))
+    story = a_running_job(epoch=an_epoch(next_id=17, ids_until=17))
     story.down(SUM_0)
 
     assert each(CreateEntry, story.ask()) == []
@@ -350,21 +350,21 @@ def test_no_ids_are_reserved_for_a_checkpoint_that_cannot_be_taken():
 
 def test_ids_are_reserved_once_however_many_requests_wait_for_them():
     """C19: one entry is enough."""
-    story = a_running_job(reign=a_reign(next_id=17, ids_until=17))
+    story = a_running_job(epoch=an_epoch(next_id=17, ids_until=17))
 
     assert len(each(CreateEntry, [*story.ask(), *story.ask(), *story.ask(SAVEPOINT)])) == 1
 
 
 def test_a_completion_never_takes_back_ids_that_were_reserved_before_it():
     """C19: the newest entry is the one that a successor reads."""
-    story = a_running_job(reign=a_reign(next_id=16, ids_until=17))
+    story = a_running_job(epoch=an_epoch(next_id=16, ids_until=17))
     checkpoint = story.trigger()
     story.ack_rest(checkpoint)
     story.ask(SAVEPOINT)
     story.written(checkpoint)
 
-    reserved = story.state.journal.writing[0]
-    completed = story.state.journal.writing[1]
+    reserved = story.state.log.writing[0]
+    completed = story.state.log.writing[1]
 
     assert isinstance(reserved, IdsReserved)
     assert completed.ids_until >= reserved.ids_until
@@ -373,7 +373,7 @@ def test_a_completion_never_takes_back_ids_that_were_reserved_before_it():
 def test_a_driver_must_not_begin_with_ids_that_its_restore_point_has_used():
     """C19: transactions of an id that counts as covered would never be committed."""
     with pytest.raises(AssertionError, match="ids grow"):
-        begin(Policy(), a_running_job().state.topology, a_reign((0, a_manifest(57))))
+        begin(Policy(), a_running_job().state.job.topology, an_epoch((0, a_manifest(57))))
 
 
 # The log
@@ -396,7 +396,7 @@ def test_entries_take_the_log_s_numbers_one_after_the_other():
 def test_the_log_is_truncated_now_and_then_far_behind_what_is_kept():
     """C17: never the entry of a kept checkpoint, nor that of the epoch."""
     manifests = [(40, a_manifest(1)), (41, a_manifest(2))]
-    story = a_running_job(Policy(retained=2), reign=a_reign(*manifests, next_id=3))
+    story = a_running_job(Policy(retained=2), epoch=an_epoch(*manifests, next_id=3))
     truncations = []
     for _ in range(2 * LOG_MARGIN):
         truncations += each(TruncateLog, story.complete(story.trigger()))
@@ -419,7 +419,7 @@ def test_a_short_log_is_left_alone():
 def test_the_entry_of_the_oldest_kept_checkpoint_is_never_truncated():
     """C17 C12: however long ago it was written."""
     owned = [(40, a_manifest(1)), (60, a_manifest(2))]
-    story = a_running_job(Policy(retained=9), reign=a_reign(*owned, next_id=3))
+    story = a_running_job(Policy(retained=9), epoch=an_epoch(*owned, next_id=3))
     said = []
     for _ in range(3):
         said += story.complete(story.trigger())
@@ -438,12 +438,12 @@ def test_the_registry_counts_shared_files_and_no_others():
     story.ack(first, SUM_0, Files(own=("own",), shared=("base",)))
     story.complete(first)
     second = story.trigger()
-    assert dict(story.state.shared.references) == {"base": 2}
+    assert dict(story.state.checkpoints.shared.references) == {"base": 2}
 
     story.ack(second, SUM_0, Files(shared=("base", "new")))
     story.complete(second)
 
-    assert dict(story.state.shared.references) == {"base": 2, "new": 1}
+    assert dict(story.state.checkpoints.shared.references) == {"base": 2, "new": 1}
 
 
 def test_a_base_is_held_until_the_checkpoint_that_builds_on_it_has_ended():
@@ -455,7 +455,7 @@ def test_a_base_is_held_until_the_checkpoint_that_builds_on_it_has_ended():
     second, third = story.trigger(), story.trigger()
 
     story.complete(second)
-    assert "base" in story.state.shared
+    assert "base" in story.state.checkpoints.shared
 
     said = story.complete(third)
     assert ("base",) in [deletion.paths for deletion in each(DeleteFiles, said)]

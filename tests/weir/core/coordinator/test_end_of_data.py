@@ -17,7 +17,7 @@ from coordinated_job import (
 )
 from weir.core.coordinator import next_deadline
 from weir.core.coordinator.actions import (
-    DoomAttempt,
+    FailAttempt,
     NotifyCompleted,
     ReportAborted,
     ReportTriggered,
@@ -94,8 +94,8 @@ def test_the_end_of_an_older_attempt_is_no_end():
 
     story.hear(SubtaskFinished(FIRST, READ_0), EndOfDataReached(FIRST, READ_0))
 
-    assert READ_0 in story.state.running
-    assert story.state.at_end == frozenset()
+    assert READ_0 in story.state.subtasks.running
+    assert story.state.subtasks.at_end == frozenset()
 
 
 # Leaving
@@ -272,7 +272,7 @@ def test_a_final_checkpoint_that_cannot_be_planned_is_tried_again_after_a_while(
     said = story.at_end(SUM_1, WRITE_0)
 
     assert only(ReportAborted, said).reason is Reason.CHECKPOINT_DECLINED_TASK_CLOSING
-    assert each(DoomAttempt, said) == []
+    assert each(FailAttempt, said) == []
     assert next_deadline(story.state) == 200
 
 
@@ -299,4 +299,4 @@ def test_there_is_no_final_checkpoint_behind_a_synchronous_savepoint():
 
     assert story.at_end(*EVERYONE) == []
     assert triggered(story.complete(savepoint)) == []
-    assert story.state.queue == ()
+    assert story.state.requests.queue == ()

@@ -13,8 +13,8 @@ from coordinated_job import (
 )
 from weir.core.coordinator import next_deadline
 from weir.core.coordinator.actions import (
-    Answer,
     CommitTransactions,
+    CompleteRequest,
     CreateEntry,
     DeleteFiles,
     EndDriver,
@@ -29,17 +29,17 @@ from weir.core.coordinator.events import (
     EntryNotCreated,
     EntryTaken,
     NoSuccessorSeen,
-    RestorePointWanted,
+    RestorePointRequested,
     SuccessorUnknown,
 )
-from weir.core.coordinator.state import Gone
+from weir.core.coordinator.state import Terminated
 from weir.core.lifecycle import JobStatus
 from weir.core.policy import Policy
 from weir.core.reasons import Reason
 
 
 def taken(story):
-    return story.hear(EntryTaken(story.state.journal.index))
+    return story.hear(EntryTaken(story.state.log.index))
 
 
 def a_job_that_lost_its_race(policy=USUAL, name=""):
@@ -69,7 +69,7 @@ def test_the_loser_stops_by_itself():
     story = a_job_that_lost_its_race()
 
     assert only(EndDriver, taken(story)) == EndDriver(JobStatus.RUNNING, fenced=True)
-    assert story.state.life == Gone(fenced=True)
+    assert story.state.stage == Terminated(fenced=True)
 
 
 def test_the_loser_deletes_nothing():
@@ -99,7 +99,7 @@ def test_whoever_waits_for_the_loser_is_told():
     story = a_job_that_lost_its_race(name="ada")
     story.ask(name="bob")
 
-    answers = each(Answer, taken(story))
+    answers = each(CompleteRequest, taken(story))
 
     assert [answer.request for answer in answers] == ["ada", "bob"]
     assert {answer.outcome.reason for answer in answers} == {Reason.CHECKPOINT_COORDINATOR_SHUTDOWN}
@@ -112,13 +112,13 @@ def test_nobody_is_told_of_a_periodic_checkpoint_that_was_lost():
     story.ack_rest(1)
     story.written(1)
 
-    assert each(Answer, taken(story)) == []
+    assert each(CompleteRequest, taken(story)) == []
 
 
 def test_an_entry_in_doubt_that_turns_out_to_be_another_s_fences_too():
     """C17 C18: our own try may have failed while the answer was lost."""
     story = a_job_that_lost_its_race()
-    story.hear(EntryInDoubt(story.state.journal.index))
+    story.hear(EntryInDoubt(story.state.log.index))
     assert each(CreateEntry, story.later(200)) != []
 
     assert only(EndDriver, taken(story)).fenced
@@ -143,14 +143,14 @@ def test_a_restart_looks_first_whether_the_job_is_still_ours():
     story.checkpoint()
     story.down(*EVERYONE)
 
-    assert story.hear(RestorePointWanted(2, EVERYONE)) == [LookForSuccessor(2)]
+    assert story.hear(RestorePointRequested(2, EVERYONE)) == [LookForSuccessor(2)]
 
 
 def test_a_restart_whose_job_was_taken_over_does_not_happen():
     """C17: the loser stops by itself."""
     story = a_running_job()
     story.down(*EVERYONE)
-    story.hear(RestorePointWanted(2, EVERYONE))
+    story.hear(RestorePointRequested(2, EVERYONE))
 
     said = taken(story)
 
@@ -162,7 +162,7 @@ def test_a_log_that_cannot_be_read_is_looked_at_again():
     """C17 C18: not to know is not to be free to go on."""
     story = a_running_job()
     story.down(*EVERYONE)
-    story.hear(RestorePointWanted(2, EVERYONE))
+    story.hear(RestorePointRequested(2, EVERYONE))
 
     assert story.hear(SuccessorUnknown(1)) == []
     assert story.later(200) == [LookForSuccessor(1)]
@@ -176,4 +176,6 @@ def test_a_savepoint_needs_the_log_as_much_as_a_checkpoint():
     story.ack_rest(savepoint)
     story.written(savepoint)
 
-    assert only(Answer, taken(story)).outcome.reason is Reason.CHECKPOINT_COORDINATOR_SHUTDOWN
+    assert (
+        only(CompleteRequest, taken(story)).outcome.reason is Reason.CHECKPOINT_COORDINATOR_SHUTDOWN
+    )

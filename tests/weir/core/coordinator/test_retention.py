@@ -9,15 +9,15 @@ from coordinated_job import (
     SUM_0,
     Files,
     a_manifest,
-    a_reign,
     a_running_job,
     a_snapshot,
+    an_epoch,
     each,
     only,
     usual_path,
 )
 from weir.core.coordinator.actions import DeleteFiles, Trigger
-from weir.core.coordinator.state import Borrowed
+from weir.core.coordinator.state import Unclaimed
 from weir.core.policy import Policy
 
 ONE = Policy(retained=1)
@@ -28,7 +28,7 @@ def deleted(said):
 
 
 def kept(story):
-    return [completed.checkpoint for completed in story.state.completed]
+    return [completed.checkpoint for completed in story.state.checkpoints.completed]
 
 
 def everything_of(checkpoint):
@@ -121,7 +121,7 @@ def test_a_borrowed_beginning_is_never_touched():
     borrowed = a_manifest(
         9, SAVEPOINT, snapshots=(a_snapshot(9, SUM_0, Files(own=("o",), shared=("s",))),)
     )
-    story = a_running_job(ONE, reign=a_reign(beginning=Borrowed(borrowed), next_id=17))
+    story = a_running_job(ONE, epoch=an_epoch(start=Unclaimed(borrowed), next_id=17))
     said = []
     for _ in range(3):
         said += story.complete(story.trigger())
@@ -134,7 +134,7 @@ def test_a_borrowed_beginning_is_never_touched():
 def test_the_first_checkpoint_after_a_borrowed_beginning_is_full():
     """C16: so the first checkpoint after it is full; its own first completion is a base again."""
     policy = Policy(incremental=True)
-    story = a_running_job(policy, reign=a_reign(beginning=Borrowed(a_manifest(9)), next_id=17))
+    story = a_running_job(policy, epoch=an_epoch(start=Unclaimed(a_manifest(9)), next_id=17))
 
     assert only(Trigger, story.start()).barrier.base == 0
     story.complete(17)
@@ -147,7 +147,7 @@ def test_a_claimed_beginning_is_built_on_and_deleted_when_it_is_subsumed():
         9, SAVEPOINT, snapshots=(a_snapshot(9, SUM_0, Files(own=("o",), shared=("s",))),)
     )
     policy = Policy(incremental=True, retained=1)
-    story = a_running_job(policy, reign=a_reign((4, claimed), next_id=17))
+    story = a_running_job(policy, epoch=an_epoch((4, claimed), next_id=17))
 
     assert only(Trigger, story.start()).barrier.base == 9
     said = story.complete(17)
@@ -159,7 +159,7 @@ def test_a_claimed_shared_file_stays_while_an_own_checkpoint_refers_to_it():
     """C16 S4: the registry survives restarts."""
     claimed = a_manifest(9, snapshots=(a_snapshot(9, SUM_0, Files(shared=("s", "t"))),))
     policy = Policy(incremental=True, retained=1)
-    story = a_running_job(policy, reign=a_reign((4, claimed), next_id=17))
+    story = a_running_job(policy, epoch=an_epoch((4, claimed), next_id=17))
     checkpoint = story.trigger()
     story.ack(checkpoint, SUM_0, Files(shared=("s",)))
 
@@ -172,7 +172,7 @@ def test_a_claimed_shared_file_stays_while_an_own_checkpoint_refers_to_it():
 def test_checkpoints_of_earlier_drivers_are_subsumed_like_own_ones():
     """C12: whoever completed them."""
     owned = [(1, a_manifest(1)), (2, a_manifest(2))]
-    story = a_running_job(reign=a_reign(*owned, next_id=17))
+    story = a_running_job(epoch=an_epoch(*owned, next_id=17))
 
     said = story.complete(story.trigger())
 

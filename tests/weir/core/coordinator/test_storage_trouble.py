@@ -7,19 +7,19 @@ from coordinated_job import (
     STOP,
     SUM_0,
     USUAL,
-    a_reign,
     a_running_job,
+    an_epoch,
     each,
     only,
     usual_path,
 )
 from weir.core.coordinator import next_deadline
 from weir.core.coordinator.actions import (
-    Answer,
     CommitTransactions,
+    CompleteRequest,
     CreateEntry,
     DeleteFiles,
-    DoomAttempt,
+    FailAttempt,
     LookForSuccessor,
     NotifyAborted,
     NotifyCompleted,
@@ -32,9 +32,9 @@ from weir.core.coordinator.events import (
     EntryNotCreated,
     ManifestInDoubt,
     ManifestNotWritten,
-    RestorePointWanted,
+    RestorePointRequested,
 )
-from weir.core.coordinator.state import Logging, Persisting
+from weir.core.coordinator.pending_checkpoint import Logging, Persisting
 from weir.core.journal import IdsReserved
 from weir.core.policy import Policy
 from weir.core.reasons import Reason
@@ -70,7 +70,7 @@ def test_a_manifest_that_could_not_be_written_aborts_the_checkpoint():
     report = only(ReportAborted, said)
     assert report.reason is FINALIZE
     assert "no space left" in report.message
-    assert only(Answer, said).outcome.reason is FINALIZE
+    assert only(CompleteRequest, said).outcome.reason is FINALIZE
     assert only(NotifyAborted, said).checkpoint == 1
     assert each(CreateEntry, said) == []
 
@@ -91,7 +91,7 @@ def test_a_storage_failure_counts_against_the_tolerable_ones():
     """C9: FINALIZE_CHECKPOINT_FAILURE counts."""
     story = persisting(Policy(tolerable_failures=0))
 
-    assert only(DoomAttempt, story.hear(ManifestNotWritten(1, "full"))).reason is FINALIZE
+    assert only(FailAttempt, story.hear(ManifestNotWritten(1, "full"))).reason is FINALIZE
 
 
 def test_a_manifest_in_doubt_is_written_again_until_storage_answers():
@@ -99,7 +99,7 @@ def test_a_manifest_in_doubt_is_written_again_until_storage_answers():
     story = persisting()
 
     assert story.hear(ManifestInDoubt(1)) == []
-    assert isinstance(story.state.pending[0], Persisting)
+    assert isinstance(story.state.checkpoints.pending[0], Persisting)
     assert next_deadline(story.state) == 200
     assert only(WriteManifest, story.at(200)).manifest.checkpoint == 1
     assert each(CreateEntry, story.written(1)) != []
@@ -138,7 +138,7 @@ def test_an_entry_that_is_surely_not_there_aborts_the_checkpoint():
     said = story.hear(EntryNotCreated(1, "connection refused"))
 
     assert only(ReportAborted, said).reason is FINALIZE
-    assert only(Answer, said).outcome.reason is FINALIZE
+    assert only(CompleteRequest, said).outcome.reason is FINALIZE
     assert "store/orders/chk-1/_metadata" in only(DeleteFiles, said).paths
 
 
@@ -157,13 +157,13 @@ def test_an_entry_in_doubt_is_neither_completed_nor_given_up():
     story = logging()
 
     assert story.hear(EntryInDoubt(1)) == []
-    assert isinstance(story.state.pending[0], Logging)
+    assert isinstance(story.state.checkpoints.pending[0], Logging)
 
 
 def test_an_entry_in_doubt_is_created_again_to_the_letter():
     """C18: finding our own there is success."""
     story = logging()
-    entry = story.state.journal.writing[0]
+    entry = story.state.log.writing[0]
     story.hear(EntryInDoubt(1))
 
     assert story.later(200) == [CreateEntry(1, entry)]
@@ -191,18 +191,18 @@ def test_an_entry_is_not_created_again_once_storage_has_answered():
 
 def test_a_reservation_of_ids_is_tried_until_it_is_there():
     """C18 C19: no checkpoint starts with an id that is not reserved."""
-    story = a_running_job(reign=a_reign(next_id=17, ids_until=17))
+    story = a_running_job(epoch=an_epoch(next_id=17, ids_until=17))
     story.ask()
 
     assert story.hear(EntryNotCreated(1, "connection refused")) == []
     retry = only(CreateEntry, story.later(200))
     assert isinstance(retry.entry, IdsReserved)
-    assert story.state.pending == ()
+    assert story.state.checkpoints.pending == ()
 
 
 def test_entries_are_created_one_at_a_time():
     """C17: the next number is not known to be ours before the last one is."""
-    story = a_running_job(reign=a_reign(next_id=16, ids_until=17))
+    story = a_running_job(epoch=an_epoch(next_id=16, ids_until=17))
     checkpoint = story.trigger()
     story.ack_rest(checkpoint)
     story.ask(SAVEPOINT)
@@ -220,7 +220,7 @@ def test_a_restart_waits_until_it_is_known_what_the_newest_checkpoint_is():
     story.hear(EntryInDoubt(1))
     story.down(*EVERYONE)
 
-    assert story.hear(RestorePointWanted(2, EVERYONE)) == []
+    assert story.hear(RestorePointRequested(2, EVERYONE)) == []
 
     story.later(200)
     story.logged()
@@ -233,18 +233,18 @@ def test_a_restart_waits_for_a_manifest_that_is_being_written():
     story = persisting()
     story.down(*EVERYONE)
 
-    assert story.hear(RestorePointWanted(2, EVERYONE)) == []
+    assert story.hear(RestorePointRequested(2, EVERYONE)) == []
     story.written(1)
     assert each(LookForSuccessor, story.logged()) == [LookForSuccessor(2)]
 
 
 def test_a_restart_waits_for_whatever_else_is_being_written_into_the_log():
     """C17: it would find its own entry there, and take it for a successor's."""
-    story = a_running_job(reign=a_reign(next_id=17, ids_until=17))
+    story = a_running_job(epoch=an_epoch(next_id=17, ids_until=17))
     story.ask()
     story.down(*EVERYONE)
 
-    assert story.hear(RestorePointWanted(2, EVERYONE)) == []
+    assert story.hear(RestorePointRequested(2, EVERYONE)) == []
     assert each(LookForSuccessor, story.logged()) == [LookForSuccessor(2)]
 
 
@@ -272,8 +272,8 @@ def test_a_stop_whose_savepoint_cannot_be_written_fails_the_attempt():
 
     said = story.hear(ManifestNotWritten(savepoint, "full"))
 
-    assert only(DoomAttempt, said).reason is FINALIZE
-    assert only(Answer, said).outcome.reason is FINALIZE
+    assert only(FailAttempt, said).reason is FINALIZE
+    assert only(CompleteRequest, said).outcome.reason is FINALIZE
 
 
 def test_a_lost_ack_ends_in_a_timeout_and_not_in_a_checkpoint():

@@ -12,9 +12,9 @@ from coordinated_job import (
     WRITE,
     WRITE_0,
     a_manifest,
-    a_reign,
     a_running_job,
     a_transaction,
+    an_epoch,
     each,
     only,
 )
@@ -29,11 +29,11 @@ from weir.core.coordinator.actions import (
 from weir.core.coordinator.events import (
     CommitConfirmed,
     NoSuccessorSeen,
-    RestorePointWanted,
+    RestorePointRequested,
     TransactionsResolved,
     TransactionsUnresolved,
 )
-from weir.core.coordinator.state import Borrowed
+from weir.core.coordinator.state import Unclaimed
 from weir.core.policy import Policy
 from weir.core.snapshots import Commit
 
@@ -72,14 +72,14 @@ def test_a_plain_savepoint_is_not_a_restore_point():
 
 def test_a_new_driver_offers_what_it_owns():
     """C15 R1: with no word about what its own enumerators have handed out."""
-    story = a_running_job(reign=a_reign((1, a_manifest(3)), next_id=17))
+    story = a_running_job(epoch=an_epoch((1, a_manifest(3)), next_id=17))
 
     assert restored(story) == (3, 0)
 
 
 def test_a_borrowed_beginning_is_offered_until_there_is_an_own_checkpoint():
     """C16 C13: from then on the job goes its own way."""
-    story = a_running_job(reign=a_reign(beginning=Borrowed(a_manifest(9)), next_id=17))
+    story = a_running_job(epoch=an_epoch(start=Unclaimed(a_manifest(9)), next_id=17))
     assert restored(story) == (9, 0)
 
     story.checkpoint()
@@ -88,9 +88,9 @@ def test_a_borrowed_beginning_is_offered_until_there_is_an_own_checkpoint():
 
 def test_a_job_that_was_stopped_begins_with_its_savepoint_and_not_with_what_it_kept():
     """C15 K4: the checkpoints before it are older, and their rows are committed."""
-    stopped = Borrowed(a_manifest(5, STOP))
+    stopped = Unclaimed(a_manifest(5, STOP))
     owned = [(1, a_manifest(3)), (2, a_manifest(4))]
-    story = a_running_job(reign=a_reign(*owned, beginning=stopped, next_id=17))
+    story = a_running_job(epoch=an_epoch(*owned, start=stopped, next_id=17))
     assert restored(story) == (5, 0)
 
     story.checkpoint()
@@ -99,10 +99,10 @@ def test_a_job_that_was_stopped_begins_with_its_savepoint_and_not_with_what_it_k
 
 def test_no_increment_builds_on_a_checkpoint_that_the_running_state_does_not_descend_from():
     """C16 S4: what a job kept from before its stop is there to be deleted, and no base."""
-    stopped = Borrowed(a_manifest(5, STOP))
+    stopped = Unclaimed(a_manifest(5, STOP))
     story = a_running_job(
         Policy(incremental=True),
-        reign=a_reign((1, a_manifest(3)), beginning=stopped, next_id=17),
+        epoch=an_epoch((1, a_manifest(3)), start=stopped, next_id=17),
     )
 
     assert only(Trigger, story.start()).barrier.base == 0
@@ -120,7 +120,7 @@ def test_two_who_ask_at_once_are_offered_the_same():
     """R4: one look at the log is enough."""
     story = a_running_job()
     story.checkpoint()
-    said = story.hear(RestorePointWanted(2, (SUM_0,)), RestorePointWanted(3, (SUM_1,)))
+    said = story.hear(RestorePointRequested(2, (SUM_0,)), RestorePointRequested(3, (SUM_1,)))
     assert each(LookForSuccessor, said) == [LookForSuccessor(2)]
 
     offers = each(OfferRestorePoint, story.hear(NoSuccessorSeen(2)))
@@ -134,7 +134,7 @@ def test_an_answer_about_an_entry_that_has_been_written_since_is_no_answer():
     """C17: the look is repeated where the log ends now, and nobody waits for ever."""
     story = a_running_job()
     story.checkpoint()
-    story.hear(RestorePointWanted(2, (SUM_0,)))
+    story.hear(RestorePointRequested(2, (SUM_0,)))
 
     said = story.hear(NoSuccessorSeen(1))
 
@@ -144,11 +144,11 @@ def test_an_answer_about_an_entry_that_has_been_written_since_is_no_answer():
 
 def test_a_job_that_was_rolled_back_commits_under_numbers_that_no_sink_has_seen():
     """C19: what a later checkpoint gave out is closed before anything new is committed."""
-    reign = a_reign(beginning=Borrowed(a_manifest(3)), next_id=10)
+    epoch = an_epoch(start=Unclaimed(a_manifest(3)), next_id=10)
 
-    story = a_running_job(reign=replace(reign, numbers={WRITE: 7}))
+    story = a_running_job(epoch=replace(epoch, numbers={WRITE: 7}))
 
-    *closed, new = story.state.ledgers[WRITE].unconfirmed
+    *closed, new = story.state.commits.ledgers[WRITE].unconfirmed
     assert closed == [Commit(WRITE, number, ()) for number in range(1, 8)]
     assert new == Commit(WRITE, 8, (a_transaction(3),))
 
@@ -200,11 +200,11 @@ def test_each_of_several_resolutions_is_followed_to_its_end():
     first = only(ResolveTransactions, story.restore(attempt=2))
     second = only(ResolveTransactions, story.restore(attempt=3))
 
-    story.hear(TransactionsUnresolved(second.ticket))
+    story.hear(TransactionsUnresolved(second.operation))
 
     assert story.later(200) == [second]
-    story.hear(TransactionsResolved(second.ticket))
-    assert story.state.resolving == (first,)
+    story.hear(TransactionsResolved(second.operation))
+    assert story.state.commits.resolving == (first,)
 
 
 def test_transactions_that_could_not_be_resolved_are_tried_again():
@@ -212,8 +212,8 @@ def test_transactions_that_could_not_be_resolved_are_tried_again():
     story = a_running_job()
     resolve = only(ResolveTransactions, story.restore())
 
-    assert story.hear(TransactionsUnresolved(resolve.ticket)) == []
+    assert story.hear(TransactionsUnresolved(resolve.operation)) == []
     assert story.later(200) == [resolve]
 
-    story.hear(TransactionsResolved(resolve.ticket))
-    assert story.state.resolving == ()
+    story.hear(TransactionsResolved(resolve.operation))
+    assert story.state.commits.resolving == ()

@@ -9,15 +9,16 @@ from coordinated_job import (
     SUM_1,
     Files,
     a_manifest,
-    a_reign,
     a_running_job,
     a_snapshot,
+    an_epoch,
     each,
     only,
     usual_path,
 )
-from weir.core.coordinator import aborting
+from weir.core.coordinator import deletion as deletion_module
 from weir.core.coordinator.actions import CreateEntry, DeleteFiles, EndDriver, Trigger
+from weir.core.coordinator.deletion import DELETE_TRIES
 from weir.core.coordinator.events import (
     CommitConfirmed,
     EntryTaken,
@@ -34,8 +35,8 @@ ONE = Policy(retained=1, tolerable_failures=9)
 def refused(story, deletion):
     """Storage refuses a deletion as often as it is asked; what was said meanwhile."""
     said = []
-    for _ in range(aborting.DELETE_TRIES):
-        said += story.hear(FilesNotDeleted(deletion.ticket))
+    for _ in range(DELETE_TRIES):
+        said += story.hear(FilesNotDeleted(deletion.operation))
         said += story.later(200)
     return said
 
@@ -43,8 +44,8 @@ def refused(story, deletion):
 def completed(story):
     """The next checkpoint completes and its sinks commit; the deletions that follow from it."""
     said = story.complete(story.trigger())
-    for sink in sorted(story.state.ledgers):
-        for commit in story.state.ledgers[sink].unconfirmed:
+    for sink in sorted(story.state.commits.ledgers):
+        for commit in story.state.commits.ledgers[sink].unconfirmed:
             story.hear(CommitConfirmed(sink, commit.sequence))
     return each(DeleteFiles, said)
 
@@ -57,7 +58,7 @@ def a_job_that_put_off(count=1, policy=ONE):
     for _ in range(count):
         fresh, *again = completed(story)
         refused(story, fresh)
-        story.hear(*(FilesNotDeleted(deletion.ticket) for deletion in again))
+        story.hear(*(FilesNotDeleted(deletion.operation) for deletion in again))
         doomed.append(fresh)
     return story, doomed
 
@@ -65,7 +66,7 @@ def a_job_that_put_off(count=1, policy=ONE):
 def closed(story):
     """The job ends; what follows from the log's last entry."""
     story.status(JobStatus.CANCELED)
-    story.hear(*(TransactionsResolved(r.ticket) for r in story.state.resolving))
+    story.hear(*(TransactionsResolved(r.operation) for r in story.state.commits.resolving))
     return story.logged()
 
 
@@ -82,7 +83,7 @@ def test_a_deletion_that_failed_is_tried_again():
     completed(story)
     (deletion,) = completed(story)
 
-    assert story.hear(FilesNotDeleted(deletion.ticket)) == []
+    assert story.hear(FilesNotDeleted(deletion.operation)) == []
     assert each(DeleteFiles, story.later(200)) == [deletion]
 
 
@@ -91,10 +92,10 @@ def test_an_answer_about_a_deletion_that_is_over_changes_nothing():
     story = a_running_job(ONE)
     completed(story)
     (deletion,) = completed(story)
-    story.hear(FilesDeleted(deletion.ticket))
+    story.hear(FilesDeleted(deletion.operation))
     before = story.state
 
-    assert story.hear(FilesDeleted(deletion.ticket), FilesNotDeleted(deletion.ticket)) == []
+    assert story.hear(FilesDeleted(deletion.operation), FilesNotDeleted(deletion.operation)) == []
     assert story.state == before
 
 
@@ -105,7 +106,7 @@ def test_a_deletion_that_keeps_failing_holds_nothing_up():
     """C5: neither checkpoints nor the clock wait for it any longer."""
     story, _ = a_job_that_put_off(3)
 
-    assert story.state.cleaning == ()
+    assert story.state.cleanup.deletions == ()
     assert each(DeleteFiles, story.later(60_000)) == []
     assert only(Trigger, story.start())
 
@@ -121,7 +122,7 @@ def test_what_was_put_off_is_tried_again_when_the_next_checkpoint_is_complete():
 
 
 def test_a_savepoint_that_completes_is_as_good_an_occasion():
-    """S4: it says as well as any that this driver reigns."""
+    """S4: it says as well as any that this driver has the job."""
     story, (doomed,) = a_job_that_put_off()
 
     assert each(DeleteFiles, story.complete(story.trigger(SAVEPOINT))) == [doomed]
@@ -144,10 +145,10 @@ def test_a_deletion_is_taken_up_for_one_try_at_a_time():
     """C5: where nothing can be deleted, each checkpoint costs one request."""
     story, (doomed,) = a_job_that_put_off()
     fresh, again = completed(story)
-    story.hear(FilesDeleted(fresh.ticket))
+    story.hear(FilesDeleted(fresh.operation))
 
     assert again == doomed
-    assert story.hear(FilesNotDeleted(again.ticket)) == []
+    assert story.hear(FilesNotDeleted(again.operation)) == []
     assert each(DeleteFiles, story.later(60_000)) == []
     assert completed(story)[-1] == doomed
 
@@ -155,27 +156,30 @@ def test_a_deletion_is_taken_up_for_one_try_at_a_time():
 def test_one_that_succeeds_brings_the_next():
     """S4: storage deletes again, and what it refused is gone at once."""
     story, (first, second, third) = a_job_that_put_off(3)
-    before = [deletion.ticket for deletion in story.state.put_off]
+    before = [deletion.operation for deletion in story.state.cleanup.deferred]
 
     taken_up = completed(story)[-1]
     said = [taken_up]
-    while story.state.put_off:
-        (following,) = story.hear(FilesDeleted(said[-1].ticket))
+    while story.state.cleanup.deferred:
+        (following,) = story.hear(FilesDeleted(said[-1].operation))
         said.append(following)
 
-    assert [deletion.ticket for deletion in said] == before
+    assert [deletion.operation for deletion in said] == before
     assert sorted(paths(said)) == sorted(paths([first, second, third]))
 
 
 def test_one_that_fails_again_lets_the_others_go_first():
     """S4: a file that can never be deleted keeps no other."""
     story, _ = a_job_that_put_off(2)
-    first, second = story.state.put_off
+    first, second = story.state.cleanup.deferred
     stuck = completed(story)[-1]
-    story.hear(FilesNotDeleted(stuck.ticket))
+    story.hear(FilesNotDeleted(stuck.operation))
 
-    assert stuck.ticket == first.ticket
-    assert [deletion.ticket for deletion in story.state.put_off] == [second.ticket, first.ticket]
+    assert stuck.operation == first.operation
+    assert [deletion.operation for deletion in story.state.cleanup.deferred] == [
+        second.operation,
+        first.operation,
+    ]
 
 
 # What is not put off
@@ -196,7 +200,7 @@ def test_a_claimed_savepoint_elsewhere_is_not_deleted_late():
     """C16: others may use the place again."""
     there = Files(own=("elsewhere/o",), shared=("elsewhere/s",))
     claimed = a_manifest(9, SAVEPOINT, snapshots=(a_snapshot(9, SUM_0, there),))
-    story = a_running_job(ONE, reign=a_reign((4, claimed), next_id=17))
+    story = a_running_job(ONE, epoch=an_epoch((4, claimed), next_id=17))
     (deletion,) = completed(story)
     refused(story, deletion)
 
@@ -209,10 +213,10 @@ def test_a_claimed_savepoint_elsewhere_is_not_deleted_late():
 def test_no_more_is_put_off_than_a_driver_can_remember(monkeypatch):
     """S4 R7: the oldest is left to the garbage collector."""
     each_has = len(EVERYONE) + 1
-    monkeypatch.setattr(aborting, "MOST_PUT_OFF", 2 * each_has)
+    monkeypatch.setattr(deletion_module, "MOST_DEFERRED", 2 * each_has)
     story, doomed = a_job_that_put_off(3)
 
-    kept = sorted(path for deletion in story.state.put_off for path in deletion.paths)
+    kept = sorted(path for deletion in story.state.cleanup.deferred for path in deletion.paths)
 
     assert len(kept) == 2 * each_has
     assert set(kept) < set(paths(doomed))
@@ -228,7 +232,7 @@ def test_the_end_of_the_job_takes_up_all_that_was_put_off():
     deletion = only(DeleteFiles, closed(story))
 
     assert sorted(deletion.paths) == sorted(paths(doomed))
-    assert story.hear(FilesDeleted(deletion.ticket)) == [
+    assert story.hear(FilesDeleted(deletion.operation)) == [
         EndDriver(JobStatus.CANCELED, fenced=False)
     ]
 
@@ -238,12 +242,12 @@ def test_a_deletion_under_way_gets_its_tries_anew_when_the_job_ends():
     story = a_running_job(ONE)
     completed(story)
     (deletion,) = completed(story)
-    for _ in range(aborting.DELETE_TRIES - 1):
-        story.hear(FilesNotDeleted(deletion.ticket))
+    for _ in range(DELETE_TRIES - 1):
+        story.hear(FilesNotDeleted(deletion.operation))
         story.later(200)
     closed(story)
 
-    assert each(EndDriver, story.hear(FilesNotDeleted(deletion.ticket))) == []
+    assert each(EndDriver, story.hear(FilesNotDeleted(deletion.operation))) == []
     assert each(DeleteFiles, story.later(200)) == [deletion]
 
 
@@ -254,7 +258,7 @@ def test_what_cannot_be_deleted_even_then_is_left_to_the_garbage_collector():
 
     said = refused(story, deletion)
 
-    assert len(each(DeleteFiles, said)) == aborting.DELETE_TRIES - 1
+    assert len(each(DeleteFiles, said)) == DELETE_TRIES - 1
     assert said[-1] == EndDriver(JobStatus.CANCELED, fenced=False)
 
 

@@ -21,14 +21,14 @@ from coordinated_job import (
 )
 from weir.core.barriers import AlignmentType
 from weir.core.coordinator.actions import (
-    Answer,
-    Denied,
-    DoomAttempt,
-    Granted,
+    CompleteRequest,
+    FailAttempt,
     NotifyAborted,
     PrepareLocation,
     ReportAborted,
     ReportTriggered,
+    RequestFailed,
+    RequestSucceeded,
     SendToSubtask,
     SnapshotOperators,
     Trigger,
@@ -37,11 +37,11 @@ from weir.core.coordinator.actions import (
 from weir.core.coordinator.events import (
     LocationNotPrepared,
     LocationPrepared,
+    OperatorEventSent,
     OperatorNotSnapshotted,
     OperatorSnapshotted,
-    OperatorSpoke,
 )
-from weir.core.coordinator.state import Idle
+from weir.core.coordinator.state import Unscheduled
 from weir.core.lifecycle import JobStatus, TimePassed
 from weir.core.policy import Mode, Policy
 from weir.core.reasons import Reason
@@ -52,7 +52,7 @@ FULL = CheckpointKind.FULL_CHECKPOINT
 
 
 def split(name, subtask=READ_0):
-    return OperatorSpoke(subtask.operator, subtask, name)
+    return OperatorEventSent(subtask.operator, subtask, name)
 
 
 def sent(said):
@@ -160,7 +160,7 @@ def test_the_operators_snapshots_are_in_the_checkpoint():
     checkpoint = story.trigger()
     story.complete(checkpoint)
 
-    assert story.state.completed[0].manifest.coordinators == (
+    assert story.state.checkpoints.completed[0].manifest.coordinators == (
         CoordinatorSnapshot(READ, "state of read"),
         CoordinatorSnapshot(WRITE, "state of write"),
     )
@@ -176,7 +176,7 @@ def test_an_operator_that_cannot_be_snapshotted_ends_the_checkpoint_before_any_b
     assert only(ReportAborted, said).reason is Reason.TRIGGER_CHECKPOINT_FAILURE
     assert "the hook raised" in only(ReportAborted, said).message
     assert each(NotifyAborted, said) == []
-    assert only(Answer, said).outcome.reason is Reason.TRIGGER_CHECKPOINT_FAILURE
+    assert only(CompleteRequest, said).outcome.reason is Reason.TRIGGER_CHECKPOINT_FAILURE
 
 
 def test_a_second_checkpoint_is_not_prepared_while_one_is():
@@ -214,8 +214,8 @@ def test_not_all_running_fails_the_trigger_and_nothing_else_happens():
     assert report.checkpoint == 0
     assert report.reason is Reason.NOT_ALL_REQUIRED_TASKS_RUNNING
     assert answer.outcome.reason is Reason.NOT_ALL_REQUIRED_TASKS_RUNNING
-    assert story.state.next_id == 1
-    assert story.state.pending == ()
+    assert story.state.log.next_id == 1
+    assert story.state.checkpoints.pending == ()
 
 
 def test_a_failed_trigger_never_counts_against_the_job():
@@ -226,7 +226,7 @@ def test_a_failed_trigger_never_counts_against_the_job():
     said = [word for now in range(5, 100, 10) for word in story.at(now)]
 
     assert len(each(ReportAborted, said)) == 10
-    assert each(DoomAttempt, said) == []
+    assert each(FailAttempt, said) == []
 
 
 def test_the_trigger_reaches_each_subtask_in_the_attempt_that_it_runs_in():
@@ -290,8 +290,8 @@ def test_a_savepoint_whose_place_cannot_be_made_fails_with_the_storage_s_words()
     said = story.hear(LocationNotPrepared(1, "permission denied"))
 
     assert only(ReportAborted, said).reason is Reason.IO_EXCEPTION
-    assert "permission denied" in only(Answer, said).outcome.message
-    assert each(DoomAttempt, said) == []
+    assert "permission denied" in only(CompleteRequest, said).outcome.message
+    assert each(FailAttempt, said) == []
 
 
 def test_a_savepoint_does_not_wait_for_a_checkpoint_in_flight():
@@ -375,7 +375,7 @@ def test_no_checkpoint_starts_behind_a_synchronous_savepoint(kind):
     story = a_running_job(Policy(interval_ms=100, max_concurrent=3))
     story.trigger(kind)
 
-    assert story.state.clock == Idle()
+    assert story.state.requests.periodic == Unscheduled()
     assert story.ask() == []
     assert each(Trigger, story.at(1000)) == []
 
@@ -385,12 +385,12 @@ def test_a_periodic_request_in_the_queue_ends_with_the_scheduler():
     story = a_running_job(Policy(interval_ms=100))
     story.at(50)
     story.at(150)
-    assert [request.is_periodic for request in story.state.queue] == [True]
+    assert [request.is_periodic for request in story.state.requests.queue] == [True]
 
     said = story.start(STOP)
 
     assert only(ReportAborted, said).reason is Reason.PERIODIC_SCHEDULER_SHUTDOWN
-    assert story.state.queue == ()
+    assert story.state.requests.queue == ()
 
 
 @pytest.mark.parametrize("kind", [STOP, DRAIN])
@@ -400,7 +400,7 @@ def test_no_checkpoint_starts_after_a_synchronous_savepoint_completed(kind):
     story.complete(story.trigger(kind))
 
     assert story.ask() == []
-    assert story.state.pending == ()
+    assert story.state.checkpoints.pending == ()
 
 
 def test_the_clock_goes_on_behind_a_plain_savepoint():
@@ -408,7 +408,7 @@ def test_the_clock_goes_on_behind_a_plain_savepoint():
     story = a_running_job(Policy(interval_ms=100))
     story.trigger(SAVEPOINT)
 
-    assert story.state.clock != Idle()
+    assert story.state.requests.periodic != Unscheduled()
 
 
 # The queue
@@ -422,9 +422,11 @@ def test_a_request_that_finds_the_queue_full_is_refused():
 
     said = story.ask(name="bob")
 
-    assert only(Answer, said) == Answer(
+    assert only(CompleteRequest, said) == CompleteRequest(
         "bob",
-        Denied(Reason.TOO_MANY_CHECKPOINT_REQUESTS, Reason.TOO_MANY_CHECKPOINT_REQUESTS.value),
+        RequestFailed(
+            Reason.TOO_MANY_CHECKPOINT_REQUESTS, Reason.TOO_MANY_CHECKPOINT_REQUESTS.value
+        ),
     )
 
 
@@ -436,9 +438,9 @@ def test_every_request_is_answered_exactly_once():
     said += story.complete(story.trigger(name="bob"))
     said += story.at(10_000_000)
 
-    assert each(Answer, said) == [
-        Answer("ada", Granted(1, "store/orders/chk-1")),
-        Answer("bob", Granted(2, "store/orders/chk-2")),
+    assert each(CompleteRequest, said) == [
+        CompleteRequest("ada", RequestSucceeded(1, "store/orders/chk-1")),
+        CompleteRequest("bob", RequestSucceeded(2, "store/orders/chk-2")),
     ]
 
 
@@ -452,7 +454,7 @@ def test_nothing_starts_while_too_much_is_being_cleaned_up():
 
     assert each(Trigger, story.ask()) == []
     story.tidy_up()
-    assert story.state.pending[0].ticket.checkpoint == 3
+    assert story.state.checkpoints.pending[0].properties.checkpoint == 3
 
 
 def test_stamps_are_by_the_wall_clock_and_deadlines_are_not():
@@ -464,9 +466,9 @@ def test_stamps_are_by_the_wall_clock_and_deadlines_are_not():
 
     assert only(ReportTriggered, said).at == 10_000
     assert only(Trigger, said).barrier.triggered_at == 10_000
-    (pending,) = job.state.pending
-    assert pending.ticket.deadline == 50_000 + job.state.policy.timeout_ms
-    written = only(WriteManifest, job.ack_rest(pending.ticket.checkpoint))
+    (pending,) = job.state.checkpoints.pending
+    assert pending.properties.deadline == 50_000 + job.state.job.policy.timeout_ms
+    written = only(WriteManifest, job.ack_rest(pending.properties.checkpoint))
     assert written.manifest.taken_at == 10_000
 
 
@@ -480,4 +482,4 @@ def test_a_checkpoint_does_not_wait_for_a_subtask_that_finished_while_it_was_pre
 
     assert only(ReportAborted, said).reason is Reason.CHECKPOINT_DECLINED_TASK_CLOSING
     assert not each(Trigger, said)
-    assert job.state.pending == ()
+    assert job.state.checkpoints.pending == ()

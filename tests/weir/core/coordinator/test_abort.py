@@ -22,10 +22,10 @@ from coordinated_job import (
     usual_path,
 )
 from weir.core.coordinator.actions import (
-    Answer,
     CommitTransactions,
+    CompleteRequest,
     DeleteFiles,
-    DoomAttempt,
+    FailAttempt,
     NotifyAborted,
     NotifyCompleted,
     ReportAborted,
@@ -33,12 +33,11 @@ from weir.core.coordinator.actions import (
     Trigger,
 )
 from weir.core.coordinator.events import (
-    NotificationFailed,
     Phase,
     SubtaskProgressed,
     Timings,
 )
-from weir.core.coordinator.state import Idle
+from weir.core.coordinator.state import Unscheduled
 from weir.core.lifecycle import JobStatus
 from weir.core.policy import Policy
 from weir.core.reasons import COUNTED, Reason
@@ -97,7 +96,7 @@ def test_a_task_failure_aborts_whatever_the_failed_subtasks_still_owed(subtasks,
     said = story.down(*subtasks)
 
     assert only(ReportAborted, said).reason is reason
-    assert each(DoomAttempt, said) == []
+    assert each(FailAttempt, said) == []
 
 
 def test_a_decline_of_a_subtask_that_has_acked_changes_nothing():
@@ -172,7 +171,7 @@ def test_a_shared_file_that_a_completed_checkpoint_refers_to_is_not_deleted():
     story.ack(second, SUM_0, Files(shared=("base", "new")))
 
     assert only(DeleteFiles, story.decline(second, SUM_1)).paths == ("new",)
-    assert dict(story.state.shared.references) == {"base": 1}
+    assert dict(story.state.checkpoints.shared.references) == {"base": 1}
 
 
 def test_whoever_asked_is_told_why_there_is_none():
@@ -181,7 +180,7 @@ def test_whoever_asked_is_told_why_there_is_none():
 
     said = story.decline(story.trigger(name="ada"), SUM_0)
 
-    answer, report = only(Answer, said), only(ReportAborted, said)
+    answer, report = only(CompleteRequest, said), only(ReportAborted, said)
     assert answer.request == "ada"
     assert (answer.outcome.reason, answer.outcome.message) == (report.reason, report.message)
 
@@ -219,7 +218,7 @@ def test_a_failure_counts_against_the_tolerable_ones_by_its_reason(reason):
     """C9: count or do not count by the reason's own rule."""
     story = a_running_job(Policy(tolerable_failures=0))
 
-    dooms = each(DoomAttempt, story.decline(story.trigger(), SUM_0, reason))
+    dooms = each(FailAttempt, story.decline(story.trigger(), SUM_0, reason))
 
     assert [doom.reason for doom in dooms] == ([reason] if reason in COUNTED else [])
 
@@ -228,7 +227,7 @@ def test_the_attempt_is_doomed_when_more_fail_in_a_row_than_are_tolerable():
     """C6 C9: tolerable consecutive failures."""
     story = a_running_job(Policy(tolerable_failures=2))
 
-    dooms = [each(DoomAttempt, story.decline(story.trigger(), SUM_0)) for _ in range(3)]
+    dooms = [each(FailAttempt, story.decline(story.trigger(), SUM_0)) for _ in range(3)]
 
     assert [len(doom) for doom in dooms] == [0, 0, 1]
     assert dooms[2][0].why.startswith("3 checkpoints failed in a row, the last one, checkpoint ")
@@ -240,7 +239,7 @@ def test_a_success_in_between_forgives():
     story.decline(story.trigger(), SUM_0)
     story.checkpoint()
 
-    assert each(DoomAttempt, story.decline(story.trigger(), SUM_0)) == []
+    assert each(FailAttempt, story.decline(story.trigger(), SUM_0)) == []
 
 
 def test_after_the_attempt_was_doomed_the_count_begins_anew():
@@ -249,7 +248,7 @@ def test_after_the_attempt_was_doomed_the_count_begins_anew():
     for _ in range(2):
         story.decline(story.trigger(), SUM_0)
 
-    assert each(DoomAttempt, story.decline(story.trigger(), SUM_0)) == []
+    assert each(FailAttempt, story.decline(story.trigger(), SUM_0)) == []
 
 
 def test_a_failed_savepoint_never_counts():
@@ -258,8 +257,8 @@ def test_a_failed_savepoint_never_counts():
 
     said = story.decline(story.trigger(SAVEPOINT), SUM_0)
 
-    assert each(DoomAttempt, said) == []
-    assert only(Answer, said).outcome.reason is Reason.CHECKPOINT_DECLINED
+    assert each(FailAttempt, said) == []
+    assert only(CompleteRequest, said).outcome.reason is Reason.CHECKPOINT_DECLINED
 
 
 @pytest.mark.parametrize("kind", CheckpointKind)
@@ -269,7 +268,7 @@ def test_a_failure_in_a_synchronous_part_always_fails_the_attempt(kind):
 
     said = story.decline(story.trigger(kind), SUM_0, Reason.TASK_CHECKPOINT_FAILURE)
 
-    assert only(DoomAttempt, said).reason is Reason.TASK_CHECKPOINT_FAILURE
+    assert only(FailAttempt, said).reason is Reason.TASK_CHECKPOINT_FAILURE
 
 
 @pytest.mark.parametrize("kind", [STOP, DRAIN])
@@ -279,7 +278,7 @@ def test_a_synchronous_savepoint_that_fails_behind_its_barrier_fails_the_attempt
 
     said = story.decline(story.trigger(kind), SUM_0)
 
-    assert only(DoomAttempt, said).reason is Reason.CHECKPOINT_DECLINED
+    assert only(FailAttempt, said).reason is Reason.CHECKPOINT_DECLINED
 
 
 def test_a_synchronous_savepoint_that_fails_before_its_barrier_leaves_the_job_alone():
@@ -290,20 +289,8 @@ def test_a_synchronous_savepoint_that_fails_before_its_barrier_leaves_the_job_al
     said = story.at(300)
 
     assert Reason.CHECKPOINT_EXPIRED in [r.reason for r in each(ReportAborted, said)]
-    assert each(DoomAttempt, said) == []
-    assert story.state.clock != Idle()
-
-
-def test_a_subtask_that_fails_when_told_of_a_completion_fails_the_attempt():
-    """C9 C10: UNKNOWN_TASK_CHECKPOINT_NOTIFICATION_FAILURE."""
-    story = a_running_job(TOLERANT)
-    story.checkpoint()
-
-    doom = only(DoomAttempt, story.hear(NotificationFailed(FIRST, 1, WRITE_0, "no connection")))
-
-    assert doom.reason is Reason.UNKNOWN_TASK_CHECKPOINT_NOTIFICATION_FAILURE
-    assert "write-0 at checkpoint 1: no connection" in doom.why
-    assert story.hear(NotificationFailed(7, 1, WRITE_0, "of another attempt")) == []
+    assert each(FailAttempt, said) == []
+    assert story.state.requests.periodic != Unscheduled()
 
 
 # After an abort

@@ -11,16 +11,16 @@ from coordinated_job import (
     WRITE,
     WRITE_0,
     a_manifest,
-    a_reign,
     a_running_job,
     a_topology,
+    an_epoch,
     each,
     only,
     usual_path,
 )
 from weir.core.coordinator.actions import (
-    Answer,
     CommitTransactions,
+    CompleteRequest,
     CreateEntry,
     DeleteFiles,
     EndDriver,
@@ -34,12 +34,12 @@ from weir.core.coordinator.events import (
     EntryNotCreated,
     EntryTaken,
     FilesDeleted,
-    RestorePointWanted,
+    RestorePointRequested,
     SuccessorUnknown,
     TransactionsResolved,
     TransactionsUnresolved,
 )
-from weir.core.coordinator.state import Borrowed
+from weir.core.coordinator.state import Unclaimed
 from weir.core.journal import JobClosed
 from weir.core.lifecycle import JobStatus
 from weir.core.policy import Policy, Retention
@@ -55,7 +55,7 @@ ENDS = [FINISHED, STOPPED, CANCELED, FAILED]
 
 
 def resolved(story):
-    return story.hear(*(TransactionsResolved(r.ticket) for r in story.state.resolving))
+    return story.hear(*(TransactionsResolved(r.operation) for r in story.state.commits.resolving))
 
 
 def closed(status, policy=USUAL):
@@ -94,7 +94,7 @@ def test_what_is_pending_or_queued_ends_with_the_job(status):
 
     shutdown = Reason.CHECKPOINT_COORDINATOR_SHUTDOWN
     assert [report.reason for report in each(ReportAborted, said)] == [shutdown, shutdown]
-    assert [answer.request for answer in each(Answer, said)] == ["ada", "bob"]
+    assert [answer.request for answer in each(CompleteRequest, said)] == ["ada", "bob"]
     assert only(DeleteFiles, said).paths == (usual_path(checkpoint, SUM_0),)
 
 
@@ -126,7 +126,7 @@ def test_what_will_never_be_committed_is_aborted_before_the_log_is_closed():
     assert resolve.subtasks == (WRITE_0,)
     assert resolve.attempt > 1_000_000
     assert resolve.keep == ()
-    assert each(CreateEntry, story.hear(TransactionsUnresolved(resolve.ticket))) == []
+    assert each(CreateEntry, story.hear(TransactionsUnresolved(resolve.operation))) == []
     assert story.later(200) == [resolve]
 
 
@@ -135,7 +135,7 @@ def test_a_request_after_the_end_is_refused():
     story = a_running_job()
     story.status(CANCELED)
 
-    answer = only(Answer, story.ask(name="ada"))
+    answer = only(CompleteRequest, story.ask(name="ada"))
 
     assert answer.outcome.reason is Reason.CHECKPOINT_COORDINATOR_SHUTDOWN
 
@@ -151,7 +151,7 @@ def test_no_restart_is_offered_after_the_end():
 def test_a_driver_that_ends_no_longer_looks_for_a_successor():
     """C17: it would find its own last entry there, and take it for another's."""
     story = a_running_job()
-    story.hear(RestorePointWanted(2, EVERYONE), SuccessorUnknown(1))
+    story.hear(RestorePointRequested(2, EVERYONE), SuccessorUnknown(1))
     story.status(CANCELED)
 
     assert story.later(200) == []
@@ -228,7 +228,7 @@ def test_nothing_is_deleted_before_the_log_is_closed():
 def test_the_driver_leaves_when_the_deletions_are_done():
     """C12: what is half deleted would stay for ever."""
     story, said = closed(FINISHED)
-    tickets = [deletion.ticket for deletion in each(DeleteFiles, said)]
+    tickets = [deletion.operation for deletion in each(DeleteFiles, said)]
 
     assert each(EndDriver, said) == []
     assert story.hear(FilesDeleted(tickets[0])) == []
@@ -246,13 +246,13 @@ def test_a_fault_is_not_a_cancellation(fault):
     said = [*story.down(*EVERYONE), *story.status(fault)]
 
     assert [word for word in said if isinstance(word, DeleteFiles | CreateEntry | EndDriver)] == []
-    assert [completed.checkpoint for completed in story.state.completed] == [1]
+    assert [completed.checkpoint for completed in story.state.checkpoints.completed] == [1]
 
 
 def test_a_borrowed_beginning_outlives_the_job():
     """C16 C12: whatever the retention says."""
     policy = Policy(retention=Retention.NEVER_RETAIN_AFTER_TERMINATION)
-    story = a_running_job(policy, reign=a_reign(beginning=Borrowed(a_manifest(9)), next_id=17))
+    story = a_running_job(policy, epoch=an_epoch(start=Unclaimed(a_manifest(9)), next_id=17))
     story.tidy_up()
     story.status(CANCELED)
     resolved(story)
