@@ -7,7 +7,6 @@ behind a test's back.
 
 import os
 import secrets
-import socket
 import ssl
 import subprocess
 import time
@@ -22,6 +21,7 @@ from pathlib import Path
 import yaml
 
 from cluster import ROOT, said
+from server_ports import free_server_ports
 
 PATIENCE_S = 120.0
 GLANCE_S = 0.1
@@ -72,7 +72,7 @@ def bare_api(folder: Path) -> Iterator[BareApi]:
     """Run one until the block ends, with our resources in it."""
     program = _program()
     said([str(ROOT / "e2e" / "cluster" / "certificates"), str(folder), HOST], os.environ)
-    client, peer, secure = free_ports(3)
+    client, peer, secure = free_server_ports(3)
     api = BareApi(f"https://{HOST}:{secure}", secrets.token_hex(16), folder)
     (folder / "tokens.csv").write_text(f"{api.token},admin,admin,system:masters\n")
     with ExitStack() as stack:
@@ -81,15 +81,6 @@ def bare_api(folder: Path) -> Iterator[BareApi]:
         _until(api, "/readyz", {folder / "etcd.log": etcd, folder / "apiserver.log": server})
         _define_resources(api)
         yield api
-
-
-def free_ports(count: int) -> list[int]:
-    """All at once, so that they differ."""
-    sockets = [socket.create_server((HOST, 0)) for _ in range(count)]
-    ports = [held.getsockname()[1] for held in sockets]
-    for held in sockets:
-        held.close()
-    return ports
 
 
 def _program() -> Path:

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import operator_process
-from bare_api import BareApi, free_ports, write_kubeconfig
+from bare_api import BareApi, write_kubeconfig
 from bare_client import Client, connected
 from killing_proxy import Kill, Killer, Side, killing_proxy
 from operator_process import OperatorProcess, Place
 from operator_scenes import Outcome, Scene, Sight, Stage, Unsettled
 from pretend_kubelet import Pace, PretendKubelet, pretend_kubelet
+from server_ports import free_server_ports
 
 AT_ONCE = 6 * (os.cpu_count() or 1)
 """Plays mostly wait, but each starts two Pythons."""
@@ -128,7 +129,7 @@ class _Play:
 
 @asynccontextmanager
 async def theatre(api: BareApi, folder: Path) -> AsyncIterator[Theatre]:
-    (port,) = free_ports(1)
+    (port,) = free_server_ports(1)
     async with connected(api) as client, pretend_kubelet(client, port, Pace()) as kubelet:
         yield Theatre(client, kubelet, port, folder, asyncio.Semaphore(AT_ONCE))
         assert not kubelet.failures, kubelet.failures

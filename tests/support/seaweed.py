@@ -18,6 +18,8 @@ from secrets import token_hex
 
 import s3fs
 
+from server_ports import free_server_ports
+
 BUCKET = "weir-test"
 PATIENCE_S = 60.0
 PORTS = ("master", "master.grpc", "volume", "volume.grpc", "filer", "filer.grpc", "s3", "s3.grpc")
@@ -58,7 +60,7 @@ class Seaweed:
 @contextmanager
 def seaweed(directory: Path) -> Iterator[Seaweed]:
     """Run one until the block ends; its data is in the directory, and so is what it said."""
-    ports = dict(zip(PORTS, _free_ports(len(PORTS)), strict=True))
+    ports = dict(zip(PORTS, free_server_ports(len(PORTS)), strict=True))
     server = Seaweed(
         f"http://127.0.0.1:{ports['s3']}",
         admin=User("admin", token_hex(16)),
@@ -101,15 +103,6 @@ def _users(server: Seaweed) -> dict[str, object]:
 
     admin = identity(server.admin, "Admin", "Read", "Write", "List", "Tagging")
     return {"identities": [admin, identity(server.guest, "Read", "List")]}
-
-
-def _free_ports(count: int) -> list[int]:
-    """All at once, so that they differ."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [held.getsockname()[1] for held in sockets]
-    for held in sockets:
-        held.close()
-    return ports
 
 
 def _wait_until_it_stores(server: Seaweed, process: subprocess.Popen[bytes], said: Path) -> None:
