@@ -111,13 +111,13 @@ def _await_running(job: StreamingJob) -> None:
 
 def _rows(job: StreamingJob) -> int:
     """What the keyed operator has taken in so far."""
-    pulses = job.driver.slots.pulses().values()
-    gauges = [gauge for _, pulse in pulses for gauge in pulse.gauges]
+    heartbeats = job.driver.slots.heartbeats().values()
+    gauges = [gauge for _, pulse in heartbeats for gauge in pulse.gauges]
     return sum(gauge.rows_in for gauge in gauges if gauge.subtask.operator == KEYED)
 
 
 def _memory(job: StreamingJob) -> int:
-    return sum(pulse.memory_bytes for _, pulse in job.driver.slots.pulses().values())
+    return sum(pulse.memory_bytes for _, pulse in job.driver.slots.heartbeats().values())
 
 
 def _checkpoints(job: StreamingJob) -> dict[str, object]:
@@ -137,7 +137,7 @@ def _checkpoints(job: StreamingJob) -> dict[str, object]:
 
 def _recovery(job: StreamingJob) -> float:
     """From the kill of a slot until every subtask is restored and takes part again."""
-    victim, _ = next(iter(job.driver.slots.pulses().values()))
+    victim, _ = next(iter(job.driver.slots.heartbeats().values()))
     os.kill(victim.pid, signal.SIGKILL)
     killed = time.monotonic()
     while job.status is JobStatus.RUNNING:

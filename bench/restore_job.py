@@ -99,7 +99,7 @@ def _measure(job: StreamingJob, rows: int, times: int) -> dict[str, object]:
 
 def _restore(job: StreamingJob) -> tuple[float, float]:
     """Seconds in which every subtask read its state, and seconds since the slot was killed."""
-    victim, _ = next(iter(job.driver.slots.pulses().values()))
+    victim, _ = next(iter(job.driver.slots.heartbeats().values()))
     os.kill(victim.pid, signal.SIGKILL)
     killed = time.monotonic()
     while job.status is not JobStatus.DEPLOYING:
@@ -124,8 +124,8 @@ def _still_there(job: StreamingJob) -> None:
 
 def _rows(job: StreamingJob) -> int:
     """What the keyed operator has taken in so far."""
-    pulses = job.driver.slots.pulses().values()
-    gauges = [gauge for _, pulse in pulses for gauge in pulse.gauges]
+    heartbeats = job.driver.slots.heartbeats().values()
+    gauges = [gauge for _, pulse in heartbeats for gauge in pulse.gauges]
     return sum(gauge.rows_in for gauge in gauges if gauge.subtask.operator == KEYED)
 
 

@@ -18,7 +18,6 @@ import pytest
 
 from applied_job import AppliedJob
 from bucket import Bucket, open_bucket
-from chance import SEED, runs_all
 from chart import NAMESPACE as OPERATOR_NAMESPACE
 from cluster import Cluster, running_cluster
 from deployed_job import DeployedJob, deployed_job
@@ -26,6 +25,7 @@ from evidence import collect
 from installed_operator import InstalledOperator, installed_operator
 from mishaps import Scene
 from promise_report import in_words, promises
+from random_seed import SEED, runs_all
 
 FAILURES = Path(__file__).parent.parent / "build" / "e2e"
 REPORT = FAILURES / "promises.txt"

@@ -9,8 +9,8 @@ from statistics import median
 
 import pytest
 
-from chance import dice, show
 from mishaps import KILLS, TWO_DRIVERS
+from random_seed import dice, show
 from survival import called, went_on
 
 pytestmark = pytest.mark.chaos

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import pytest
 
 from bare_api import bare_api
-from chance import SEED, dice, runs_all, show
 from operator_plays import Cell, Played, cells_of, theatre
 from operator_scenes import SCENES
 from pretend_storage import Missing, PretendStorage, Start
+from random_seed import SEED, dice, runs_all, show
 
 SAMPLED = 2
 """Cells of each scene, on either side of a write."""

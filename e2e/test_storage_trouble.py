@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from chance import show
+from random_seed import show
 from troubled_storage import DELAY_S, TroubledStorage, troubled_storage
 from weir.api.duration import parse_duration
 

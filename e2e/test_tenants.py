@@ -13,9 +13,9 @@ import pytest
 from fastapi.routing import iter_route_contexts
 
 from applied_job import AppliedJob, names
-from chance import show
 from chart import NAMESPACE
 from pod_calls import Call, Pod
+from random_seed import show
 from shown_job import ShownJob
 from tenants import Account, tenant
 from weir.rest.app import create_app

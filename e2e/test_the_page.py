@@ -9,11 +9,11 @@ from contextlib import suppress
 import pytest
 
 from applied_job import KEYS, PATIENCE_S, SPLITS, names
-from chance import show
 from chart import NAMESPACE, RELEASE, Helm
 from cluster import ROOT, CommandFailed
 from evidence import collect
 from followed_page import FollowedPage, steps
+from random_seed import show
 from waiting import until
 from weir.connectors.generator import GeneratorSource
 from weir.connectors.generator_rows import Recipe

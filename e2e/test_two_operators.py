@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from chance import show
+from random_seed import show
 
 pytestmark = pytest.mark.thorough
 

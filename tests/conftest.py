@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from chance import SEED
+from random_seed import SEED
 from simulation.bugs import bug_named
 from simulation.sabotage import plant
 

@@ -11,7 +11,7 @@ import pytest
 from weir.core.ids import EdgeId, Millis, OperatorId, SubtaskId
 from weir.dataflow.physical import FunctionHead
 from weir.dataflow.reader import StreamReader
-from weir.ports.operators import Heritage, Place
+from weir.ports.operators import RestoredState, TaskInfo
 from weir.slot.function import FunctionOperator
 from written_streams import graph_of, session
 
@@ -129,9 +129,9 @@ def described():
 def opened(stream):
     """The one function of a stream, as one of two subtasks runs it."""
     (head,) = [s.head for s in graph_of(stream).stages if isinstance(s.head, FunctionHead)]
-    place = Place(SubtaskId(OperatorId("shown"), 1), 2, 128, 1, 1, lambda: Millis(0))
+    place = TaskInfo(SubtaskId(OperatorId("shown"), 1), 2, 128, 1, 1, lambda: Millis(0))
     operator = FunctionOperator(head, place)
-    operator.restore(Heritage())
+    operator.restore(RestoredState())
     return head, operator
 
 

@@ -5,8 +5,8 @@ How long the next committed result took is shown and returned; no test asserts i
 
 import time
 
-from chance import show
 from mishaps import TO_THE_NODE, Mishap, Scene
+from random_seed import show
 
 
 def survived(scene: Scene, mishap: Mishap) -> None:

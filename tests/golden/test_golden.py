@@ -4,12 +4,14 @@ import shutil
 from collections import defaultdict
 
 import pytest
+from weir.core.recovery import Facts, RestoreFrom, Wish, resolve
+from weir.state.files import read_list
+from weir.state.looking import header_of, rows_of
 
 from golden_job import NOWHERE, golden_stream
 from golden_savepoint import EXPECTED, GOLDEN
 from weir.connectors.formats import built_in
 from weir.core.ids import CheckpointId, Millis, OperatorId, SubtaskId
-from weir.core.recovery import Facts, RestoreFrom, Wish, resolve
 from weir.core.rescale import inherit
 from weir.core.snapshots import Manifest
 from weir.dataflow.formats import Formats
@@ -19,8 +21,6 @@ from weir.dataflow.writer import Session
 from weir.ports.operators import Heritage, Place
 from weir.ports.sources import KeptSplit
 from weir.slot.heads import operator_for
-from weir.state.files import read_list
-from weir.state.looking import header_of, rows_of
 from weir.storage import manifests, state_files
 from weir.storage.objects import store_for
 from written_streams import nowhere

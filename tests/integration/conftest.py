@@ -2,7 +2,7 @@
 
 import pytest
 
-from chance import SEED, show
+from random_seed import SEED, show
 
 
 @pytest.fixture(autouse=True)

@@ -10,10 +10,10 @@ from itertools import combinations
 
 import pytest
 
-from chance import dice, runs_all, show
 from crash_matrix import MODES, every_cell, runs, sample
 from faults import Deed
 from job_setting import EXACTLY_ONCE, JobSetting
+from random_seed import dice, runs_all, show
 from real_job import real_job
 
 CELLS = every_cell() if runs_all() else sample(dice("cells"))

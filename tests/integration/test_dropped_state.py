@@ -7,15 +7,15 @@ from fed_jobs import READ, FedSource
 from weir.api.config import load_config
 from weir.core.coordinator.actions import RequestSucceeded
 from weir.core.policy import Policy, Retention
-from weir.core.recovery import Wish
+from weir.core.restore_decision import RestoreRequest
 from weir.core.snapshots import CheckpointKind
-from weir.driver.assignment import Assignment
-from weir.driver.settings import wish_of
+from weir.driver.driver_environment import DriverEnvironment
+from weir.driver.policy_settings import restore_request_of
 from weir.errors import JobRejected
 from weir.slot.keeping import Keeping
 from weir.spark.settings import from_environment, nested
-from weir.state.files import read_list
-from weir.state.looking import header_of, rows_of
+from weir.state.snapshot_files import read_list
+from weir.state.state_file_reader import header_of, rows_of
 from weir.storage import state_files
 from weir.storage.collecting import collect, leftovers, survey
 from weir.storage.inspecting import Opening, describe, find
@@ -34,7 +34,7 @@ class TwoVersions:
         self.job = WholeJob(keeping, lambda width: a_counting_graph(self.source, width))
         self.savepoint = f"file://{place}/savepoint"
         self.feed()
-        self.job.start(POLICY, 2, Wish("first"), all_free(*SPLITS))
+        self.job.start(POLICY, 2, RestoreRequest("first"), all_free(*SPLITS))
         self.take(CheckpointKind.SAVEPOINT, self.savepoint)
         self.job.cancel()
         self.job.graph = lambda width: a_counting_graph(self.source, width, forgets=False)
@@ -58,7 +58,9 @@ class TwoVersions:
                 }
             )
         )
-        self.job.start(POLICY, 2, wish_of(config, Assignment("second")), all_free(*SPLITS))
+        self.job.start(
+            POLICY, 2, restore_request_of(config, DriverEnvironment("second")), all_free(*SPLITS)
+        )
 
     def go_on_for_good(self):
         """Checkpoints that subsume what was restored, the job's end, and a collection."""

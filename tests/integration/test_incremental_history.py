@@ -11,12 +11,12 @@ from fed_jobs import READ, FedSource
 from weir.core.coordinator.actions import RequestSucceeded
 from weir.core.lifecycle import JobStatus
 from weir.core.policy import Policy, Retention
-from weir.core.recovery import Wish
+from weir.core.restore_decision import RestoreRequest
 from weir.core.snapshots import CheckpointKind, KeyGroupRange
 from weir.slot.keeping import Keeping
 from weir.slot.layers import MOST_LAYERS
-from weir.state.files import read_list
-from weir.state.looking import header_of, rows_of
+from weir.state.snapshot_files import read_list
+from weir.state.state_file_reader import header_of, rows_of
 from weir.storage import state_files
 from weir.storage.collecting import collect, leftovers, survey
 from weir.storage.inspecting import Opening, describe, find
@@ -58,12 +58,12 @@ class History:
             retention=retention,
             incremental=True,
         )
-        wish = Wish(f"deployment-{self.deployments}", path, claims)
-        self.job.start(policy, width, wish, all_free(*SPLITS))
+        restore_request = RestoreRequest(f"deployment-{self.deployments}", path, claims)
+        self.job.start(policy, width, restore_request, all_free(*SPLITS))
 
     @property
     def epoch(self):
-        return self.job.driver.beginning.reign.epoch
+        return self.job.driver.beginning.epoch_state.epoch
 
     @property
     def width(self):

@@ -12,9 +12,9 @@ from sum_oracle import committed_frames
 from two_regions import READERS, ROWS, Diary
 from weir.connectors.generator import GeneratorSource
 from weir.core.attempt import RecycleSlot
-from weir.core.job import Launch, step
+from weir.core.job_master import Launch, step
 from weir.driver.trace import replay
-from weir.wire.values import from_json
+from weir.wire.json_codec import from_json
 from whole_program import run_to_its_end
 
 FIRST_REGION = {"rows-0", "files-0", "files-1"}

@@ -11,10 +11,10 @@ from simulation.world import World
 from weir.core import attempt as attempts
 from weir.core.coordinator import actions, events
 from weir.core.coordinator.completion import AcknowledgeResult, acknowledge_result
+from weir.core.coordinator.coordinator_state import Coordinator
 from weir.core.coordinator.pending_checkpoint import Collecting, Pending, Preparing
-from weir.core.coordinator.state import Coordinator
 from weir.core.ids import CheckpointId
-from weir.core.job import Action, Event, Job
+from weir.core.job_master import Action, Event, Job
 from weir.core.reasons import Reason
 
 STAGES = ("Preparing", "Collecting", "Collected", "Persisting", "Logging", "completed")

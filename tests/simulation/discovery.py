@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from simulation.scenario import Scenario
-from weir.core import recovery
+from weir.core import restore_decision
 from weir.core.enumerator import Pool, Splits
 from weir.core.ids import OperatorId, SplitId
-from weir.core.job import SplitsFound
+from weir.core.job_master import SplitsFound
 from weir.core.topology import Topology
 
 EVERYTHING = "everything"
@@ -14,11 +14,11 @@ EVERYTHING = "everything"
 
 
 def pools(
-    scenario: Scenario, topology: Topology, resolution: recovery.Resolution
+    scenario: Scenario, topology: Topology, resolution: restore_decision.Resolution
 ) -> dict[OperatorId, Splits]:
     """What each enumerator begins with."""
     found = {source: _first_look(scenario, topology, source) for source in topology.sources}
-    if isinstance(resolution, recovery.RestoreFrom | recovery.ReplayCommit):
+    if isinstance(resolution, restore_decision.RestoreFrom | restore_decision.ReplayCommit):
         for operator, kept in resolution.manifest.coordinators:
             if operator in found:
                 assert isinstance(kept, Pool)

@@ -17,11 +17,10 @@ from simulation.stumbling import Stumbling
 from simulation.taking_over import TakingOver
 from weir.core import attempt as attempts
 from weir.core import coordinator as checkpoints
-from weir.core import recovery, takeover
+from weir.core import restore_decision, takeover
 from weir.core.checkpoint_paths import manifest_path
 from weir.core.coordinator import actions, events
 from weir.core.enumerator import Splits
-from weir.core.health import Health
 from weir.core.ids import (
     AttemptId,
     CheckpointId,
@@ -33,12 +32,13 @@ from weir.core.ids import (
     SubtaskId,
 )
 from weir.core.invariants import violations
-from weir.core.job import Action, Event, Job, Launch, next_deadline, step
+from weir.core.job_master import Action, Event, Job, Launch, next_deadline, step
 from weir.core.lifecycle import JobStatus
 from weir.core.snapshots import Manifest
+from weir.core.stall_detector import StallDetector
 from weir.core.topology import Topology
-from weir.driver.passing_time import PassingTime
-from weir.driver.storing import entry_failed
+from weir.driver.loop_clock import LoopClock
+from weir.driver.storage_actions import entry_failed
 from weir.errors import WeirError
 from weir.wire.clocks import ProcessClock
 
@@ -67,11 +67,13 @@ class Setting(Surroundings, Protocol):
 class Driver:
     """One driver process of one deployment."""
 
-    def __init__(self, sim: Setting, name: str, wish: recovery.Wish, salt: int) -> None:
+    def __init__(
+        self, sim: Setting, name: str, restore_request: restore_decision.RestoreRequest, salt: int
+    ) -> None:
         self.sim = sim
         self.world = sim.world
         self.name = name
-        self.wish = wish
+        self.restore_request = restore_request
         self.topology: Topology = sim.scenario.topology(salt=salt)
         self.alive = True
         self.paused = False
@@ -83,7 +85,7 @@ class Driver:
         self.known: set[str] = set()
         self.skew = 0
         """How far this machine's wall clock has been set, in ms."""
-        self.time = PassingTime(
+        self.time = LoopClock(
             ProcessClock(lambda: self.world.millis, lambda: Millis(self.world.now + self.skew))
         )
         self.salt = salt
@@ -101,28 +103,28 @@ class Driver:
         self.alive = False
         self.sim.ended(self, status, fenced=False)
 
-    def reign(self, claimed: takeover.Claim, resolution: recovery.Resolution) -> None:
-        reign = takeover.epoch_state(claimed, resolution, DIRECTORY)
-        self.epoch = reign.epoch
+    def epoch_state(self, claimed: takeover.Claim, resolution: restore_decision.Resolution) -> None:
+        epoch_state = takeover.epoch_state(claimed, resolution, DIRECTORY)
+        self.epoch = epoch_state.epoch
         self.world.tell(self.name, f"reigns as epoch {self.epoch}")
         self.sim.external.widths = {o.id: o.parallelism for o in self.topology.operators}
-        state, commits = checkpoints.begin(self.sim.scenario.policy, self.topology, reign)
+        state, commits = checkpoints.begin(self.sim.scenario.policy, self.topology, epoch_state)
         self.job = Job(
             attempts.initial(self.topology, self.sim.scenario.strategy),
             state,
             self._splits(resolution),
             without_in_flight=False,
-            health=Health(self.sim.scenario.health_ms),
+            health=StallDetector(self.sim.scenario.health_ms),
         )
         self._carry_out_all(commits)
-        if isinstance(resolution, recovery.ReplayCommit):
+        if isinstance(resolution, restore_decision.ReplayCommit):
             self.handle(events.StatusReported(JobStatus.STOPPED, 0.5))
             return
         for _ in range(self.topology.slots_needed + self.sim.scenario.standby):
             self._new_slot()
         self.handle(attempts.JobStarted())
 
-    def _splits(self, resolution: recovery.Resolution) -> dict[OperatorId, Splits]:
+    def _splits(self, resolution: restore_decision.Resolution) -> dict[OperatorId, Splits]:
         found = discovery.pools(self.sim.scenario, self.topology, resolution)
         for operator, pool in found.items():
             if not pool.is_final:
@@ -176,7 +178,7 @@ class Driver:
 
     def _tell(self, subtask: SubtaskId, attempt: AttemptId, message: object, *, soft: bool) -> None:
         assert self.job is not None
-        slot = self.job.attempt.roster.slot_of(subtask)
+        slot = self.job.attempt.graph.slot_of(subtask)
         if isinstance(message, Abort) and self.world.chance(
             self.sim.scenario.chances.lost_control * 10
         ):
@@ -358,8 +360,8 @@ class Driver:
             restored = launch.restore.manifest.checkpoint
             self.sim.check_restore(self, launch.restore.manifest)
         by_slot: dict[SlotId, list[tuple[SubtaskId, object]]] = {}
-        for subtask, slot, inheritance in launch.placements:
-            by_slot.setdefault(slot, []).append((subtask, inheritance))
+        for subtask, slot, state_assignment in launch.placements:
+            by_slot.setdefault(slot, []).append((subtask, state_assignment))
         for slot, placed in by_slot.items():
             wait = self._in_order(("down", slot))
             self.world.at(wait, self._launched, slot, launch.attempt, restored, tuple(placed))

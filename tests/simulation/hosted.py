@@ -20,9 +20,10 @@ from weir.core.alignment import Tracker
 from weir.core.barriers import Barrier, CancelMarker, EndOfData, Idle, Watermark
 from weir.core.coordinator import events
 from weir.core.ids import AttemptId, ChannelId, CheckpointId, Epoch, SlotId, SubtaskId
-from weir.core.job import SplitWanted
+from weir.core.job_master import SplitWanted
 from weir.core.lifecycle import SubtaskFinished
 from weir.core.reasons import Reason
+from weir.core.scheduler import ProcessBatches, Scheduler
 from weir.core.task import (
     Ack,
     Broadcast,
@@ -33,14 +34,13 @@ from weir.core.task import (
     Drain,
     Finish,
     Grant,
-    Order,
     PersistInFlight,
     Prepare,
     Task,
+    TaskAction,
     Transmit,
 )
 from weir.core.topology import EdgeKind, Topology
-from weir.core.turns import Process, Turns
 
 ROWS_A_TURN = 3
 
@@ -72,7 +72,7 @@ class Home(Protocol):
     name: SlotId
     sim: Surroundings
     boss: Boss
-    turns: Turns
+    turns: Scheduler
 
     def wake(self) -> None: ...
     def gone(self, subtask: SubtaskId, run: Run) -> None: ...
@@ -110,7 +110,7 @@ class Hosted:
 
     # -- work
 
-    def process(self, turn: Process) -> None:
+    def process(self, turn: ProcessBatches) -> None:
         """A bounded number of rows; the rest goes back to the head of its channel."""
         rows = [row for batch in turn.batches if isinstance(batch, tuple) for row in batch]
         budget = self.world.rng.randint(1, ROWS_A_TURN)
@@ -203,12 +203,12 @@ class Hosted:
 
     # -- orders of the task
 
-    def obey(self, orders: list[Order]) -> None:
+    def obey(self, orders: list[TaskAction]) -> None:
         for order in orders:
             self.world.tell(str(self.task.subtask), order)
             self._carry_out(order)
 
-    def _carry_out(self, order: Order) -> None:  # noqa: C901 - one case for each order
+    def _carry_out(self, order: TaskAction) -> None:  # noqa: C901 - one case for each order
         network, topology = self.home.sim.network, self.topology
         match order:
             case Transmit(channel, element):

@@ -11,8 +11,8 @@ import random
 from simulation.driver import Driver
 from simulation.store import Store
 from simulation.world import World
-from weir.core import recovery, takeover
-from weir.core.journal import EpochTaken, readable
+from weir.core import restore_decision, takeover
+from weir.core.log_entries import EpochTaken, readable
 from weir.core.takeover import Liveness
 
 SHARE = 0.05
@@ -45,14 +45,16 @@ class Namesake:
     def _start(self) -> bool:
         """Whether the log was taken over."""
         self.starts += 1
-        wish = recovery.Wish(f"namesake-{self.starts}")
+        restore_request = restore_decision.RestoreRequest(f"namesake-{self.starts}")
         entries = readable(self.store.log)
-        if recovery.is_finished(entries, wish):
+        if restore_decision.is_finished(entries, restore_request):
             return False
-        last = takeover.to_ask(entries, wish)
+        last = takeover.driver_to_probe(entries, restore_request)
         if last is not None and not takeover.may_replace(self._ask(last)):
             return False
-        claimed = takeover.claim(entries, recovery.StartFresh(), wish, wish.deployment)
+        claimed = takeover.claim(
+            entries, restore_decision.StartFresh(), restore_request, restore_request.deployment
+        )
         self.store.log[claimed.index] = claimed.entry
         return True
 

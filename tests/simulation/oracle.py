@@ -13,10 +13,10 @@ from simulation.operators import key_of
 from simulation.scenario import Scenario
 from simulation.store import Store
 from simulation.world import World
-from weir.core import admission, recovery, retention
+from weir.core import graph_validation, restore_decision, retention
 from weir.core.checkpoint_paths import manifest_path
 from weir.core.ids import CheckpointId, EdgeId, Epoch
-from weir.core.journal import CheckpointLogged, EpochTaken, readable
+from weir.core.log_entries import CheckpointLogged, EpochTaken, readable
 from weir.core.policy import Mode
 from weir.core.snapshots import Manifest
 from weir.core.topology import Edge, EdgeKind, Topology
@@ -48,22 +48,24 @@ class Oracle:
 
     # -- before it starts
 
-    def judge_admission(self) -> None:
+    def check_graph_validation(self) -> None:
         """The graph of this schedule is accepted; one with a loop or a pushy source is not."""
         topology = self.scenario.topology()
-        if admission.judge(topology):
+        if graph_validation.validate(topology):
             self.world.violated(f"{self.scenario.shape.name} was refused")
         first, last = topology.operators[0], topology.operators[-1]
         back = Edge(EdgeId("back"), last.id, first.id, EdgeKind.REBALANCE)
         looped = Topology(topology.operators, (*topology.edges, back))
-        refused = [type(finding) for finding in admission.judge(looped)]
-        forced = [type(finding) for finding in admission.judge(looped, force_cycles=True)]
-        if refused != [admission.Refused] or forced != [admission.Warned]:
+        refused = [type(finding) for finding in graph_validation.validate(looped)]
+        forced = [type(finding) for finding in graph_validation.validate(looped, force_cycles=True)]
+        if refused != [graph_validation.Refused] or forced != [graph_validation.Warned]:
             self.world.violated(f"a cycle was judged {refused}, and {forced} when forced")
         self.world.saw("refused: cycle")
         pushy = replace(first, is_externally_induced=True)
         pushed = Topology((pushy, *topology.operators[1:]), topology.edges)
-        if [type(finding) for finding in admission.judge(pushed)] != [admission.Refused]:
+        if [type(finding) for finding in graph_validation.validate(pushed)] != [
+            graph_validation.Refused
+        ]:
             self.world.violated("an externally induced checkpoint was admitted")
         self.world.saw("refused: externally induced")
 
@@ -80,7 +82,7 @@ class Oracle:
     def _restorable(self) -> list[str]:
         """Manifests that must stay whole: retained ones, savepoints, borrowed ones."""
         entries = readable(self.store.log)
-        line = recovery.candidates(entries)
+        line = restore_decision.candidates(entries)
         claimed = {e.restoring for _, e in entries if isinstance(e, EpochTaken) and e.claims}
         kept = [c.path for c in line if c.owned][-self.scenario.policy.retained :]
         kept += [c.path for c in line[-1:]]
@@ -101,17 +103,19 @@ class Oracle:
                 paths |= {file.path for file in manifest.files()}
         return frozenset(paths)
 
-    def check_restore(self, wish: recovery.Wish, manifest: Manifest) -> None:
-        line = recovery.candidates(readable(self.store.log))
+    def check_restore(
+        self, restore_request: restore_decision.RestoreRequest, manifest: Manifest
+    ) -> None:
+        line = restore_decision.candidates(readable(self.store.log))
         newest = line[-1].path if line else ""
         if newest != manifest_path(manifest.location):
             self.world.violated(
-                f"restores {manifest.location} for {wish.deployment}, but the newest is {newest}"
+                f"restores {manifest.location} for {restore_request.deployment}, but the newest is {newest}"
             )
 
     def older_checkpoint(self) -> str:
         """One that is retained behind the newest, if there is one."""
-        line = recovery.candidates(readable(self.store.log))
+        line = restore_decision.candidates(readable(self.store.log))
         owned = [candidate.path for candidate in line if candidate.owned]
         older = owned[-self.scenario.policy.retained : -1]
         return older[-1] if older and older[-1] in self.store.files else ""

@@ -19,7 +19,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress
 
-from chance import SEED, dice
+from random_seed import SEED, dice
 from simulation.bugs import BUGS
 from simulation.sabotage import Bug
 

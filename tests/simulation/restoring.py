@@ -1,6 +1,6 @@
 """Reads what a subtask inherits: keyed state by key group, list items, in-flight rows.
 
-It obeys the inheritance literally and reads through the same store, so a file that is missing or
+It obeys the state_assignment literally and reads through the same store, so a file that is missing or
 damaged shows here, and so does a key group or an item that two subtasks were given.
 """
 
@@ -8,7 +8,7 @@ from simulation.operators import GROUPS, Operator
 from simulation.store import Damage, Store
 from simulation.uploads import Uploads
 from weir.core.ids import CheckpointId, EdgeId, Epoch
-from weir.core.rescale import InFlightShare, Inheritance
+from weir.core.rescale import InFlightShare, StateAssignment
 from weir.core.snapshots import StateFile
 
 
@@ -17,35 +17,37 @@ class Unreadable(Exception):
 
 
 def load(
-    operator: Operator, uploads: Uploads, inheritance: Inheritance, restored: CheckpointId
+    operator: Operator, uploads: Uploads, state_assignment: StateAssignment, restored: CheckpointId
 ) -> dict[EdgeId, list[object]]:
     """Fill the operator with its state and return its in-flight batches by edge."""
     store = uploads.store
-    for handle in inheritance.keyed:
+    for handle in state_assignment.keyed:
         content = read(store, uploads.epoch, handle.file.path)
         assert isinstance(content, dict)
         for key, state in content.items():
             if GROUPS[key] in handle.groups:
                 operator.restore_keyed(key, state)
     lists: dict[str, list[object]] = {}
-    for share in inheritance.lists:
+    for share in state_assignment.lists:
         items = read(store, uploads.epoch, share.handle.file.path)
         assert isinstance(items, tuple)
         lists.setdefault(share.handle.name, []).extend(items[share.first : share.stop])
     for name in sorted(lists):
         operator.restore_list(name, lists[name])
-    operator.restore_watermarks(dict(inheritance.watermarks))
-    _remember_files(uploads, inheritance, restored)
+    operator.restore_watermarks(dict(state_assignment.watermarks))
+    _remember_files(uploads, state_assignment, restored)
     batches: dict[EdgeId, list[object]] = {}
-    for caught in inheritance.in_flight:
+    for caught in state_assignment.in_flight:
         batches.setdefault(caught.handle.channel.edge, []).extend(_rows(uploads, caught))
     return batches
 
 
-def _remember_files(uploads: Uploads, inheritance: Inheritance, restored: CheckpointId) -> None:
+def _remember_files(
+    uploads: Uploads, state_assignment: StateAssignment, restored: CheckpointId
+) -> None:
     """What was inherited whole may be the base of the next increment."""
     pieces: dict[int, StateFile] = {}
-    for handle in inheritance.keyed:
+    for handle in state_assignment.keyed:
         if handle.file.shared:
             pieces[handle.groups.first] = handle.file
             uploads.contents[handle.file.path] = uploads.store.files[handle.file.path]

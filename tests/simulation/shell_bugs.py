@@ -28,10 +28,10 @@ SHELL_BUGS = (
     Bug(
         "an error that nobody can interpret is taken for a refusal",
         ("C18",),
-        "weir.driver.storing",
+        "weir.driver.storage_actions",
         "SURELY_NOT = (NotStored, JobRejected)\n",
         "SURELY_NOT = (Exception,)\n",
-        (f"{_DRIVER}/test_storing.py",),
+        (f"{_DRIVER}/test_storage_actions.py",),
         is_scheduled=True,
     ),
     # C6, R2: time
@@ -41,7 +41,7 @@ SHELL_BUGS = (
         "weir.wire.clocks",
         "        return Millis(self._origin + self._monotonic())\n",
         "        return self.wall()\n",
-        (f"{_DRIVER}/test_loop.py", f"{_DRIVER}/test_passing_time.py"),
+        (f"{_DRIVER}/test_loop.py", f"{_DRIVER}/test_loop_clock.py"),
         is_scheduled=True,
     ),
     Bug(
@@ -89,7 +89,7 @@ SHELL_BUGS = (
     Bug(
         "the copies found last count, however old",
         ("S13",),
-        "weir.core.roster",
+        "weir.core.execution_graph",
         "if index not in found or found[index].checkpoint < checkpoint:",
         "if True:",
         (f"{_CORE}/test_attempt.py",),
@@ -122,10 +122,10 @@ SHELL_BUGS = (
     Bug(
         "an error of the network is taken for one of the program",
         ("R1", "R2"),
-        "weir.ports.failures",
+        "weir.ports.user_code_errors",
         "        if isinstance(raised, OSError) and not isinstance(raised, _OF_THE_PROGRAM):\n",
         "        if False:\n",
-        ("tests/weir/ports/test_failures.py",),
+        ("tests/weir/ports/test_user_code_errors.py",),
     ),
     # C14: the end of data
     Bug(
@@ -140,24 +140,24 @@ SHELL_BUGS = (
     Bug(
         "a stuck job is left alone",
         ("R8",),
-        "weir.core.health",
+        "weir.core.stall_detector",
         "return self.deadline is not None and self.deadline <= now",
         "return False",
-        (f"{_CORE}/test_job.py",),
+        (f"{_CORE}/test_job_master.py",),
     ),
     # S4: incremental snapshots
     Bug(
         "what changed in the last interval alone goes up",
         ("S4",),
-        "weir.state.history",
+        "weir.state.change_history",
         "later = [other.slots for other in self.intervals[position:]]",
         "later = [other.slots for other in self.intervals[-1:]]",
-        (f"{_STATE}/test_history.py",),
+        (f"{_STATE}/test_change_history.py",),
     ),
     Bug(
         "a key that was removed comes back from an older layer",
         ("S4",),
-        "weir.state.overlay",
+        "weir.state.layer_merge",
         "    return table.filter(pa.compute.invert(table.column(REMOVED.name)))\n",
         "    return table\n",
         (f"{_PYSPARK}/test_processor_layers.py",),
@@ -165,7 +165,7 @@ SHELL_BUGS = (
     Bug(
         "an older layer hides a newer one",
         ("S4",),
-        "weir.state.overlay",
+        "weir.state.layer_merge",
         "    for state in reversed(files):\n",
         "    for state in files:\n",
         (f"{_PYSPARK}/test_processor_layers.py",),
@@ -190,18 +190,18 @@ SHELL_BUGS = (
     Bug(
         "every integer fits into a double",
         ("S12",),
-        "weir.state.evolution",
+        "weir.state.schema_evolution",
         "return _EXACT_BITS.get(kind, 0) >= bits",
         "return kind in _EXACT_BITS",
-        (f"{_STATE}/test_evolution.py",),
+        (f"{_STATE}/test_schema_evolution.py",),
     ),
     Bug(
         "a new field need not be nullable",
         ("S12",),
-        "weir.state.evolution",
+        "weir.state.schema_evolution",
         '        elif not field.nullable:\n            yield f"{_shown(name)} is new and',
         '        elif False:\n            yield f"{_shown(name)} is new and',
-        (f"{_STATE}/test_evolution.py",),
+        (f"{_STATE}/test_schema_evolution.py",),
     ),
     # R5, C19: PySpark's readers and writers
     Bug(
@@ -268,10 +268,10 @@ SHELL_BUGS = (
     Bug(
         "a channel takes batches of any length",
         ("R7",),
-        "weir.exchange.sizes",
+        "weir.exchange.batch_sizes",
         "if batch.num_rows <= 1 or size_of(batch) <= BATCH_BYTES:",
         "if True:",
-        (f"{_SLOT}/test_bounds.py", "tests/weir/exchange/test_sizes.py"),
+        (f"{_SLOT}/test_bounds.py", "tests/weir/exchange/test_batch_sizes.py"),
     ),
     Bug(
         "what is recorded has no bound",
@@ -303,7 +303,7 @@ SHELL_BUGS = (
         "the time of exhausted splits is in no checkpoint",
         ("D4", "A10"),
         "weir.slot.reading",
-        "        self._restore_time(heritage.lists.get(EVENT_TIME, ()))\n",
+        "        self._restore_time(restored_state.lists.get(EVENT_TIME, ()))\n",
         "",
         (f"{_SLOT}/test_reading.py", f"{_SLOT}/test_watermarks.py"),
     ),

@@ -17,14 +17,14 @@ from simulation.store import Store
 from simulation.stumbling import Stumbling
 from simulation.world import World
 from weir.core import attempt as attempts
-from weir.core import recovery
+from weir.core import restore_decision
 from weir.core.checkpoint_paths import manifest_path
 from weir.core.coordinator import actions, events
 from weir.core.ids import AttemptId, CheckpointId, RequestId, SlotId, SubtaskId
-from weir.core.job import OperatorCoordinatorFailed, OperatorCoordinatorRecovered
-from weir.core.journal import CheckpointLogged
+from weir.core.job_master import OperatorCoordinatorFailed, OperatorCoordinatorRecovered
 from weir.core.key_groups import owner_of
 from weir.core.lifecycle import JobStatus
+from weir.core.log_entries import CheckpointLogged
 from weir.core.policy import Mode, Retention
 from weir.core.snapshots import (
     CheckpointKind,
@@ -80,7 +80,7 @@ class Simulation:
 
     def moments(self) -> Iterator[int]:
         """The whole schedule, moment by moment, with the verdict at its end."""
-        self.oracle.judge_admission()
+        self.oracle.check_graph_validation()
         self.deploy()
         self.world.at(10, self.chaos)
         self.world.at(self.scenario.calm_at, self.calm)
@@ -108,25 +108,27 @@ class Simulation:
         self.deployments += 1
         salt = self.deployments - 1 if self.world.rng.random() < 0.7 else 0
         salt = self.deployments - 1 if self.deployments > 1 else salt
-        wish = recovery.Wish(f"deployment-{self.deployments}", path, claims)
+        restore_request = restore_decision.RestoreRequest(
+            f"deployment-{self.deployments}", path, claims
+        )
         if path:
             self.world.saw("claimed on restore" if claims else "borrowed on restore")
             if not claims:
                 self.oracle.borrowed.add(path)
-        self._start(wish, salt)
+        self._start(restore_request, salt)
 
-    def _start(self, wish: recovery.Wish, salt: int) -> None:
-        driver = Driver(self, f"driver-{len(self.drivers) + 1}", wish, salt)
+    def _start(self, restore_request: restore_decision.RestoreRequest, salt: int) -> None:
+        driver = Driver(self, f"driver-{len(self.drivers) + 1}", restore_request, salt)
         driver.salt = salt
         if self.drivers and self.drivers[-1].topology.subtasks != driver.topology.subtasks:
             self.world.saw("rescaled on restore")
         self.drivers.append(driver)
-        self.world.tell("world", f"{driver.name} starts for {wish}")
+        self.world.tell("world", f"{driver.name} starts for {restore_request}")
         self.world.at(self.world.delay(1, 20), driver.start)
 
     def replace_driver(self, old: Driver) -> None:
         """Kubernetes starts a new driver of the same deployment."""
-        self._start(old.wish, old.salt)
+        self._start(old.restore_request, old.salt)
 
     def kill_driver(self, driver: Driver) -> None:
         if driver.alive:
@@ -156,7 +158,7 @@ class Simulation:
         if status is JobStatus.FINISHED:
             self.finished = True
         elif status is JobStatus.STOPPED:
-            self._resume(self.oracle.stopped_with(driver.wish.deployment))
+            self._resume(self.oracle.stopped_with(driver.restore_request.deployment))
         else:
             self.deploy()
 
@@ -216,7 +218,7 @@ class Simulation:
         if manifest.kind.drains:
             self.world.time_is_checked = False
         if driver.epoch == self.store.epoch():
-            self.oracle.check_restore(driver.wish, manifest)
+            self.oracle.check_restore(driver.restore_request, manifest)
 
     # -- chaos and people
 

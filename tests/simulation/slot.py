@@ -1,6 +1,6 @@
 """A simulated slot: the production scheduler, with simulated subtasks around it.
 
-The slot asks ``Turns`` what to do and does it. What the real slot does with threads and sockets
+The slot asks ``Scheduler`` what to do and does it. What the real slot does with threads and sockets
 happens here through the world's heap: mail of the driver, elements of the network and the ends of
 uploads arrive as calls, and a turn takes its time.
 """
@@ -24,10 +24,19 @@ from weir.core.ids import RECOVERED, AttemptId, ChannelId, CheckpointId, SlotId,
 from weir.core.lifecycle import SubtaskRunning
 from weir.core.policy import Mode
 from weir.core.reasons import Reason
-from weir.core.rescale import Inheritance
+from weir.core.rescale import StateAssignment
+from weir.core.scheduler import (
+    ControlMarker,
+    Mail,
+    PollSource,
+    ProcessBatches,
+    ScheduledWork,
+    Scheduler,
+    Suspend,
+    TimeMarker,
+)
 from weir.core.snapshots import CheckpointKind
-from weir.core.task import Order, Task
-from weir.core.turns import Advance, Mail, Poll, Process, Reach, Rest, Turn, Turns
+from weir.core.task import Task, TaskAction
 
 
 @dataclass(frozen=True)
@@ -50,7 +59,7 @@ class Completed:
 class Settled:
     """Mail: an upload is over, one way or the other."""
 
-    act: Callable[[Task], list[Order]]
+    act: Callable[[Task], list[TaskAction]]
 
 
 class Slot:
@@ -64,7 +73,7 @@ class Slot:
         self.alive = True
         self.standing = False
         self.hosted: dict[SubtaskId, Hosted] = {}
-        self.turns = Turns(sim.scenario.output_limit, batch_limit=2)
+        self.turns = Scheduler(sim.scenario.output_limit, batch_limit=2)
         self._awake = False
         self._busy = 1
         """How long the turn under way keeps the thread."""
@@ -75,15 +84,15 @@ class Slot:
         self,
         attempt: AttemptId,
         restored: CheckpointId,
-        placed: tuple[tuple[SubtaskId, Inheritance], ...],
+        placed: tuple[tuple[SubtaskId, StateAssignment], ...],
     ) -> None:
-        for subtask, inheritance in placed:
+        for subtask, state_assignment in placed:
             run = (int(self.boss.epoch), int(attempt))
             uploads = Uploads(self.sim.store, run, subtask, self._settle)
             operator = self._operator(subtask, run)
             self.hosted[subtask] = Hosted(self, run, self._task(subtask), operator, uploads)
             wait = self.world.delay(1, 8)
-            self.world.at(wait, self._restored, subtask, run, inheritance, restored)
+            self.world.at(wait, self._restored, subtask, run, state_assignment, restored)
 
     def _task(self, subtask: SubtaskId) -> Task:
         topology, policy = self.boss.topology, self.sim.scenario.policy
@@ -114,13 +123,17 @@ class Slot:
                 return Keyed(world, topology, subtask)
 
     def _restored(
-        self, subtask: SubtaskId, run: Run, inheritance: Inheritance, restored: CheckpointId
+        self,
+        subtask: SubtaskId,
+        run: Run,
+        state_assignment: StateAssignment,
+        restored: CheckpointId,
     ) -> None:
         hosted = self._of(subtask, run)
         if hosted is None:
             return
         try:
-            batches = load(hosted.operator, hosted.uploads, inheritance, restored)
+            batches = load(hosted.operator, hosted.uploads, state_assignment, restored)
         except Unreadable:
             hosted.fail(attempts.FailureCause.CHECKPOINT)
             return
@@ -132,16 +145,16 @@ class Slot:
                 inbox.queue.append(EndOfInput())
         hosted.say(SubtaskRunning(hosted.attempt, subtask))
         wait = self.world.rng.choice((0, 0, 1, 3, 9))
-        self.world.at(wait, self._ready, subtask, run, inheritance)
+        self.world.at(wait, self._ready, subtask, run, state_assignment)
 
-    def _ready(self, subtask: SubtaskId, run: Run, inheritance: Inheritance) -> None:
+    def _ready(self, subtask: SubtaskId, run: Run, state_assignment: StateAssignment) -> None:
         hosted = self._of(subtask, run)
         if hosted is None:
             return
         hosted.ready = True
         self.turns.add(hosted.task)
         self.sim.network.attach(run, subtask, self, self.boss.topology)
-        if inheritance.finished:
+        if state_assignment.finished:
             self._finish_again(hosted)
         self.wake()
 
@@ -251,9 +264,9 @@ class Slot:
             return
         waiting = self._waiting_control()
         turn = self.turns.next()
-        if waiting and not isinstance(turn, Mail | Reach):
+        if waiting and not isinstance(turn, Mail | ControlMarker):
             self.world.violated(f"{waiting} has to wait for {turn}")
-        if isinstance(turn, Rest):
+        if isinstance(turn, Suspend):
             self._busy = 1
             return
         self._busy = self._cost(turn)
@@ -264,12 +277,12 @@ class Slot:
             hosted.fail(attempts.FailureCause.USER_CODE)
         self.wake()
 
-    def _cost(self, turn: Mail | Reach | Advance | Process | Poll) -> int:
+    def _cost(self, turn: Mail | ControlMarker | TimeMarker | ProcessBatches | PollSource) -> int:
         """Control costs next to nothing; user code takes its time."""
         scenario = self.sim.scenario
-        if isinstance(turn, Mail | Reach):
+        if isinstance(turn, Mail | ControlMarker):
             return 1
-        if isinstance(turn, Process) and turn.subtask.operator == scenario.bottleneck:
+        if isinstance(turn, ProcessBatches) and turn.subtask.operator == scenario.bottleneck:
             return scenario.bottleneck_cost
         return scenario.turn_cost
 
@@ -282,22 +295,22 @@ class Slot:
                     return f"{head} on {channel}"
         return ""
 
-    def _take(self, hosted: Hosted, turn: Turn) -> None:
+    def _take(self, hosted: Hosted, turn: ScheduledWork) -> None:
         match turn:
             case Mail(_, message):
                 self._read_mail(hosted, message)
-            case Reach(_, channel, marker):
+            case ControlMarker(_, channel, marker):
                 hosted.note(channel, marker)
                 hosted.obey(hosted.task.reach(channel, marker, self.world.millis))
                 hosted.check_released(marker)
                 hosted.watch_time()
-            case Advance(_, channel, marker):
+            case TimeMarker(_, channel, marker):
                 hosted.advance(channel, marker)
-            case Process():
+            case ProcessBatches():
                 hosted.process(turn)
-            case Poll():
+            case PollSource():
                 hosted.poll()
-            case Rest():
+            case Suspend():
                 pass
 
     def _read_mail(self, hosted: Hosted, message: object) -> None:
@@ -307,7 +320,7 @@ class Slot:
                 hosted.obey(task.trigger(message, now))
             case Abort(checkpoint):
                 hosted.told_aborted.add(checkpoint)
-                hosted.uploads.increments.heard_aborted(checkpoint)
+                hosted.uploads.increments.on_aborted(checkpoint)
                 hosted.obey(task.abort(checkpoint, now))
             case Completed():
                 self._hear_completed(hosted, message)
@@ -324,10 +337,12 @@ class Slot:
             self.world.saw("fault: notification fails")
             hosted.fail(attempts.FailureCause.CHECKPOINT)
             return
-        hosted.uploads.increments.heard_completed(checkpoint)
+        hosted.uploads.increments.on_completed(checkpoint)
         hosted.obey(hosted.task.complete(checkpoint, notice.kind, leaving=notice.leaving))
 
-    def _settle(self, subtask: SubtaskId, run: Run, act: Callable[[Task], list[Order]]) -> None:
+    def _settle(
+        self, subtask: SubtaskId, run: Run, act: Callable[[Task], list[TaskAction]]
+    ) -> None:
         """An upload ended; its subtask hears of it in its own turn."""
         if self._of(subtask, run) is not None:
             self.turns.post(subtask, Settled(act))

@@ -63,10 +63,10 @@ SLOT_BUGS = (
         "the channel of the first barrier is not recorded",
         ("A4",),
         f"{_CORE}.task",
-        "        orders = self._obey(self.aligner.announced(barrier, now), now)\n",
+        "        orders = self._act_on(self.aligner.announced(barrier, now), now)\n",
         "        verdicts = self.aligner.announced(barrier, now)\n"
         "        self.aligner.marker_arrived(channel)\n"
-        "        orders = self._obey(verdicts, now)\n",
+        "        orders = self._act_on(verdicts, now)\n",
     ),
     Bug(
         "overtaken output is not saved",
@@ -122,7 +122,7 @@ SLOT_BUGS = (
         "a cancel marker releases nothing",
         ("A7",),
         f"{_CORE}.task",
-        "                return self._obey(self.aligner.cancel(checkpoint, reason), now)\n"
+        "                return self._act_on(self.aligner.cancel(checkpoint, reason), now)\n"
         "            case EndOfInput():",
         "                return []\n            case EndOfInput():",
     ),
@@ -189,7 +189,7 @@ SLOT_BUGS = (
     Bug(
         "new rows are processed before recovered ones",
         ("A10",),
-        f"{_CORE}.turns",
+        f"{_CORE}.scheduler",
         "            if recovering and channel.sender != RECOVERED:\n                continue\n",
         "",
     ),
@@ -205,7 +205,7 @@ SLOT_BUGS = (
     Bug(
         "control waits for room in the output",
         ("A11",),
-        f"{_CORE}.turns",
+        f"{_CORE}.scheduler",
         "            if isinstance(inbox.queue[0], CONTROL):\n",
         "            has_room = task.has_room(self.output_limit)\n"
         "            if isinstance(inbox.queue[0], CONTROL) and has_room:\n",
@@ -213,7 +213,7 @@ SLOT_BUGS = (
     Bug(
         "the rest of a cut batch is forgotten",
         ("A11",),
-        f"{_CORE}.turns",
+        f"{_CORE}.scheduler",
         "            task.inboxes[turn.channel].put_back(batch)\n",
         "            del batch\n",
     ),
@@ -221,7 +221,7 @@ SLOT_BUGS = (
     Bug(
         "an increment builds on a checkpoint of unknown fate",
         ("S4",),
-        f"{_CORE}.increments",
+        f"{_CORE}.incremental_snapshots",
         "        return self.completed.get(named, {})\n",
         "        newest = max(self.taken, default=named)\n"
         "        return {**self.completed.get(named, {}), **self.taken.get(newest, {})}\n",
@@ -245,8 +245,8 @@ SLOT_BUGS = (
         "a region restarts alone after its slot took others down",
         ("R4",),
         f"{_CORE}.attempt",
-        "    failure = Failure(roster.hosted_by(event.slot), why, event.draw)\n",
-        "    failure = Failure(roster.hosted_by(event.slot)[:1], why, event.draw)\n",
+        "    failure = Failure(graph.hosted_by(event.slot), why, event.draw)\n",
+        "    failure = Failure(graph.hosted_by(event.slot)[:1], why, event.draw)\n",
     ),
     Bug(
         "a key group has two owners",

@@ -16,7 +16,7 @@ from simulation.scenario import Chances
 from simulation.world import World
 from weir.core.coordinator.deletion import DELETE_TRIES
 from weir.core.ids import Epoch
-from weir.core.journal import Entry, JobClosed, above, is_conclusive, to_probe
+from weir.core.log_entries import Entry, JobClosed, above, is_conclusive, to_probe
 from weir.core.retention import StoredFile
 from weir.errors import WeirError
 from weir.storage.files import link_error

@@ -10,12 +10,12 @@ from typing import get_args
 
 from simulation.scenario import Scenario
 from simulation.world import World
+from weir.core.action_log import describe_action
 from weir.core.barriers import Barrier, CancelMarker, Watermark
-from weir.core.hearing import heard
-from weir.core.job import Action, Event
+from weir.core.event_log import describe_event
+from weir.core.job_master import Action, Event
 from weir.core.lifecycle import TimePassed
 from weir.core.task import Ack, Broadcast, Capture, Decline, Grant, PersistInFlight, Transmit
-from weir.core.telling import tell
 
 LINES = 150
 WIDTH = 160
@@ -43,9 +43,9 @@ def _lines(world: World) -> Iterator[str]:
 
 def _words(what: object) -> str:
     if isinstance(what, get_args(Event)):
-        return f"hears: {heard(what, job='sim').text}"
+        return f"hears: {describe_event(what, job='sim').text}"
     if isinstance(what, get_args(Action)):
-        return f"says: {tell(what, job='sim').text}"
+        return f"says: {describe_action(what, job='sim').text}"
     return _order(what)
 
 

@@ -12,7 +12,7 @@ from simulation.operators import Captured
 from simulation.store import OK, Store
 from weir.core.barriers import Barrier
 from weir.core.ids import ChannelId, CheckpointId, EdgeId, Epoch, Millis, SubtaskId
-from weir.core.increments import Increments
+from weir.core.incremental_snapshots import Increments
 from weir.core.reasons import Reason
 from weir.core.snapshots import (
     InFlightHandle,
@@ -23,9 +23,9 @@ from weir.core.snapshots import (
     StateFile,
     SubtaskSnapshot,
 )
-from weir.core.task import Order, Task
+from weir.core.task import Task, TaskAction
 
-Settle = Callable[[SubtaskId, tuple[int, int], Callable[[Task], list[Order]]], None]
+Settle = Callable[[SubtaskId, tuple[int, int], Callable[[Task], list[TaskAction]]], None]
 
 
 @dataclass

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from weir.core.coordinator import EpochState, begin, step
 from weir.core.coordinator.actions import Action
+from weir.core.coordinator.coordinator_state import OwnCheckpoints, StartPoint
 from weir.core.coordinator.events import (
     CheckpointRequested,
     CommitConfirmed,
@@ -30,7 +31,6 @@ from weir.core.coordinator.events import (
     Timings,
 )
 from weir.core.coordinator.pending_checkpoint import Collecting, Logging, Persisting, Preparing
-from weir.core.coordinator.state import OwnCheckpoints, StartPoint
 from weir.core.ids import (
     AttemptId,
     CheckpointId,
@@ -232,7 +232,7 @@ class Story:
             NoSuccessorSeen(self.state.log.index),
         )
 
-    # Starting a checkpoint
+    # JobStartup a checkpoint
 
     def ask(
         self, kind: CheckpointKind = CHECKPOINT, name: str = "", location: str = ""

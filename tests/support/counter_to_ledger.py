@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import running_sums
+from fault_injector import inject_driver_faults
 from job_setting import JobSetting
 from real_job import DriverProcess, RealJob
 from recorded_sources import Counter, Ledger, ledger_rows, notes
-from saboteur import sabotage_driver
 from weir import StreamingJob
 
 
@@ -104,5 +104,5 @@ if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     logging.getLogger("py4j").setLevel(logging.WARNING)
     faulthandler.register(signal.SIGUSR1)
-    sabotage_driver()
+    inject_driver_faults()
     sys.exit(CounterToLedger(JobSetting.from_json(sys.argv[1]), Path(sys.argv[2])).run())

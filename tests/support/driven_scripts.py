@@ -6,7 +6,7 @@ A script imports this module and starts a job as a session would; the job ends a
 import threading
 
 from weir.api.report import JobPhase, JobReport
-from weir.driver.started import STARTED
+from weir.driver.started_jobs import STARTED
 
 ENDS_AS = "from driven_scripts import start\nstart({phase!r})\n"
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 from weir.core.ids import EdgeId, OperatorId, SplitId, SubtaskId
 from weir.core.topology import Edge, EdgeKind, Operator, Topology
 from weir.dataflow.physical import Head, JobGraph, RelayHead, SinkHead, SourceHead, Stage, Step
-from weir.ports.operators import Batch, Place
-from weir.ports.sinks import Committer, Sealed
+from weir.ports.operators import Batch, TaskInfo
+from weir.ports.sinks import Committer, SealedTransaction
 from weir.ports.sources import Discovery
 
 NUMBERS = pa.schema([("n", pa.int64())])
@@ -123,13 +123,13 @@ class KeptWriter:
         self.open_rows += numbers_of([batch])
         self.sink.written += numbers_of([batch])
 
-    def seal(self) -> Sealed | None:
+    def seal(self) -> SealedTransaction | None:
         if not self.open_rows:
             return None
         self.sealed += 1
         name = f"{self.name}-{self.sealed}"
         self.sink.sealed[name], self.open_rows = self.open_rows, []
-        return Sealed(name, lambda: self._make_durable(name))
+        return SealedTransaction(name, lambda: self._make_durable(name))
 
     def _make_durable(self, name: str) -> None:
         if self.sink.loses:
@@ -152,7 +152,7 @@ class KeptSink:
     durable: list[str] = field(default_factory=list)
     writers: list[KeptWriter] = field(default_factory=list)
 
-    def open(self, place: Place) -> KeptWriter:
+    def open(self, place: TaskInfo) -> KeptWriter:
         if self.breaks:
             raise self.breaks
         writer = KeptWriter(self, f"{place.subtask}-a{place.attempt}")

@@ -30,8 +30,8 @@ from weir.connectors.generator_options import expected_rows
 from weir.core.ids import OperatorId, SplitId
 from weir.core.snapshots import Manifest
 from weir.dataflow.options import Options
-from weir.state.files import read_list
-from weir.state.looking import header_of
+from weir.state.snapshot_files import read_list
+from weir.state.state_file_reader import header_of
 from weir.storage import manifests
 from weir.storage.inspecting import Opening, describe
 from weir.storage.objects import store_for

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from weir.core.ids import ChannelId, EdgeId, SlotId
 from weir.exchange import Arrived, Broken, Credited, Event, Exchange, Run
-from weir.wire.links import Tls
+from weir.wire.authenticated_sockets import Tls
 
 SECRET = b"the secret of this very job....."
 RUN: Run = (1, 1)
@@ -40,7 +40,7 @@ class LinkedSlots:
     def introduce(self) -> None:
         addresses = {name: exchange.address for name, exchange in self._open.items()}
         for exchange in self._open.values():
-            exchange.know(addresses)
+            exchange.set_peers(addresses)
 
     def kill(self, name: SlotId) -> None:
         """As its host does to a process: every socket is closed, and nobody says goodbye."""

@@ -11,7 +11,7 @@ from weir.core.key_groups import range_of
 from weir.core.snapshots import KeyGroupRange
 from weir.dataflow.physical import ProcessorHead, RowsAs
 from weir.dataflow.types import schema_of
-from weir.ports.operators import Batch, Captured, Heritage, Place
+from weir.ports.operators import Batch, Captured, RestoredState, TaskInfo
 
 MAX_PARALLELISM = 128
 
@@ -58,7 +58,7 @@ class ProcessorUnderTest:
             event_time=self.event_time,
         )
         subtask = SubtaskId(OperatorId("counts"), self.index)
-        place = Place(
+        place = TaskInfo(
             subtask,
             self.parallelism,
             MAX_PARALLELISM,
@@ -69,7 +69,7 @@ class ProcessorUnderTest:
         )
         self.operator = ProcessorOperator(head, place)
         mark = None if watermark is None else Millis(watermark)
-        self.operator.restore(Heritage(keyed=files, watermark=mark))
+        self.operator.restore(RestoredState(keyed=files, watermark=mark))
         return self
 
     @property

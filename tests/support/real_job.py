@@ -20,8 +20,8 @@ from typing import Any
 import running_sums
 from faults import DIRECTORY, Fault, Orders
 from job_setting import JobSetting
-from kept_checkpoints import unreadable
 from real_processes import end_session, is_alive, is_frozen, of_session
+from retained_checkpoints import unreadable
 from sum_oracle import Verdict, committed, judge, judge_prefix
 from traces import Traces
 from waiting import until
@@ -121,7 +121,7 @@ class RealJob:
     # -- drivers
 
     def prepare(self, setting: JobSetting | None = None) -> DriverProcess:
-        """A driver whose Spark starts now and which does not reign yet."""
+        """A driver whose Spark starts now and which does not epoch_state yet."""
         home = self.home / f"driver-{len(self.drivers) + 1}"
         home.mkdir()
         chosen = setting or self.setting
@@ -138,7 +138,7 @@ class RealJob:
         return self.drivers[-1]
 
     def start(self, driver: DriverProcess | None = None, rate: int | None = None) -> DriverProcess:
-        """Let a driver reign, at this rate."""
+        """Let a driver epoch_state, at this rate."""
         chosen = driver or self.prepare()
         chosen.until_ready()
         chosen.tell(do="start", rate=self.setting.rate if rate is None else rate)

@@ -1,6 +1,6 @@
 """Jobs with contents that can be told apart, to take through a snapshot and a change of width.
 
-The storage here obeys an inheritance as a slot would, literally and with no decision of its own, so
+The storage here obeys an state_assignment as a slot would, literally and with no decision of its own, so
 that whatever is lost, doubled or reordered was decided so in `weir.core.rescale`.
 """
 
@@ -21,7 +21,7 @@ from weir.core.ids import (
     SubtaskId,
 )
 from weir.core.key_groups import range_of
-from weir.core.rescale import Inheritance, inherit
+from weir.core.rescale import StateAssignment, assign_state
 from weir.core.snapshots import (
     CheckpointKind,
     InFlightHandle,
@@ -156,7 +156,7 @@ def _fill(job: Job, topology: Topology, channel: ChannelId, salt: int) -> None:
 
 
 class Storage:
-    """Files by path; a snapshot writes them and an inheritance says what to read."""
+    """Files by path; a snapshot writes them and an state_assignment says what to read."""
 
     def __init__(self) -> None:
         self.files: dict[str, list[Any]] = {}
@@ -186,10 +186,10 @@ class Storage:
         return a_manifest(topology, *(part(s, held) for s, held in reversed(job.items())))
 
     def restore(self, manifest: Manifest, topology: Topology) -> Job:
-        heritage = inherit(manifest, topology)
-        return {subtask: self._read(heritage[subtask]) for subtask in topology.subtasks}
+        restored_state = assign_state(manifest, topology)
+        return {subtask: self._read(restored_state[subtask]) for subtask in topology.subtasks}
 
-    def _read(self, heir: Inheritance) -> Holding:
+    def _read(self, heir: StateAssignment) -> Holding:
         held = Holding()
         for groups, file in heir.keyed:
             held.groups += [group for group in self.files[file.path] if group in groups]

@@ -22,9 +22,9 @@ import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
+from fault_injector import inject_driver_faults
 from faults import DIRECTORY, Orders
 from job_setting import NAME, SHORT_LIVED_JVM, JobSetting
-from saboteur import sabotage_driver
 from weir import StreamingJob, WeirSession
 from weir.errors import WeirError
 
@@ -97,7 +97,7 @@ class Program:
         given = self._setting
         builder = (
             WeirSession.builder.appName(NAME)
-            .config("spark.python.daemon.module", "sabotaged_daemon")
+            .config("spark.python.daemon.module", "faulty_daemon")
             .config("spark.driver.extraJavaOptions", SHORT_LIVED_JVM)
             .config("spark.ui.enabled", "false")
             .config("weir.parallelism", given.parallelism)
@@ -192,5 +192,5 @@ if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     logging.getLogger("py4j").setLevel(logging.WARNING)
     faulthandler.register(signal.SIGUSR1)
-    sabotage_driver()
+    inject_driver_faults()
     sys.exit(Program(JobSetting.from_json(sys.argv[1]), Path(sys.argv[2])).run())

@@ -27,7 +27,7 @@ from weir.core.ids import (
 )
 from weir.core.lifecycle import SubtaskRunning
 from weir.core.policy import Mode
-from weir.core.rescale import Inheritance, inherit
+from weir.core.rescale import StateAssignment, assign_state
 from weir.core.snapshots import CheckpointKind, Manifest, Width
 from weir.dataflow.physical import JobGraph
 from weir.exchange import Exchange
@@ -35,7 +35,14 @@ from weir.slot.keeping import Keeping, StateFiles
 from weir.slot.launching import Launcher, Manners, Threads
 from weir.slot.mailbox import Mailbox
 from weir.wire.clocks import ProcessClock
-from weir.wire.control import Abort, Completed, HostSubtasks, Reset, Seated, Tell
+from weir.wire.control_messages import (
+    CancelSubtasks,
+    CheckpointAborted,
+    CheckpointCompleted,
+    DeploySubtasks,
+    SubtaskAddress,
+    SubtaskMessage,
+)
 
 SECRET = b"the secret of this very job....."
 EPOCH = Epoch(1)
@@ -98,7 +105,7 @@ class SlotsInHand:
 
     graph: JobGraph
     slots: list[SlotInHand]
-    seats: dict[SubtaskId, int]
+    subtask_addresses: dict[SubtaskId, int]
     said: list[object] = field(default_factory=list)
     now: int = 0
     """By the slots' clock, which goes on by one with every step."""
@@ -115,29 +122,35 @@ class SlotsInHand:
         only: int | None = None,
     ) -> None:
         """Launch everything, in all slots or in one of them."""
-        heritage = _heritage(self.graph, restored)
-        seats = tuple(
-            Seated(subtask, self.slots[at].exchange.name, *self.slots[at].exchange.address)
-            for subtask, at in self.seats.items()
+        restored_state = _restored_state(self.graph, restored)
+        subtask_addresses = tuple(
+            SubtaskAddress(subtask, self.slots[at].exchange.name, *self.slots[at].exchange.address)
+            for subtask, at in self.subtask_addresses.items()
         )
         checkpoint = restored.checkpoint if restored else NO_CHECKPOINT
         for number, slot in enumerate(self.slots):
-            own = tuple(heritage[s] for s, at in self.seats.items() if at == number)
+            own = tuple(
+                restored_state[s] for s, at in self.subtask_addresses.items() if at == number
+            )
             if only in (None, number):
-                slot.mailbox.post(HostSubtasks(EPOCH, attempt, checkpoint, own, seats))
+                slot.mailbox.post(
+                    DeploySubtasks(EPOCH, attempt, checkpoint, own, subtask_addresses)
+                )
 
     def reset(self, *subtasks: SubtaskId) -> None:
         for subtask in subtasks:
-            self._home(subtask).mailbox.post(Reset((subtask,)))
+            self._home(subtask).mailbox.post(CancelSubtasks((subtask,)))
 
     def tell(self, subtask: SubtaskId, mail: object, attempt: AttemptId = FIRST) -> None:
-        self._home(subtask).mailbox.post(Tell(subtask, attempt, mail))
+        self._home(subtask).mailbox.post(SubtaskMessage(subtask, attempt, mail))
 
     def assign(
         self, subtask: SubtaskId, *splits: SplitId, last: bool = False, attempt: AttemptId = FIRST
     ) -> None:
         """As an enumerator does: to a reader that runs."""
-        self.until(lambda: SubtaskRunning(attempt, subtask) in self.said, self.seats[subtask])
+        self.until(
+            lambda: SubtaskRunning(attempt, subtask) in self.said, self.subtask_addresses[subtask]
+        )
         for split in splits:
             self.tell(subtask, AssignSplit(split), attempt)
         if last:
@@ -147,11 +160,13 @@ class SlotsInHand:
         self, barrier: Barrier, *, leaving: bool = False, attempt: AttemptId = FIRST
     ) -> None:
         for subtask in self.graph.topology.subtasks:
-            self.tell(subtask, Completed(barrier.checkpoint, barrier.kind, leaving), attempt)
+            self.tell(
+                subtask, CheckpointCompleted(barrier.checkpoint, barrier.kind, leaving), attempt
+            )
 
     def abort(self, checkpoint: int) -> None:
         for subtask in self.graph.topology.subtasks:
-            self.tell(subtask, Abort(CheckpointId(checkpoint)))
+            self.tell(subtask, CheckpointAborted(CheckpointId(checkpoint)))
 
     # -- time
 
@@ -202,19 +217,19 @@ class SlotsInHand:
         )
 
     def _home(self, subtask: SubtaskId) -> SlotInHand:
-        return self.slots[self.seats[subtask]]
+        return self.slots[self.subtask_addresses[subtask]]
 
 
 @contextmanager
 def slots_in_hand(
     graph: JobGraph,
-    seats: dict[SubtaskId, int] | None = None,
+    subtask_addresses: dict[SubtaskId, int] | None = None,
     *,
     manners: Manners = USUAL,
     keeping: Keeping = IN_MEMORY,
 ) -> Iterator[SlotsInHand]:
-    """As many slots as the seats name; by default all subtasks sit in one."""
-    placed = seats or dict.fromkeys(graph.topology.subtasks, 0)
+    """As many slots as the subtask_addresses name; by default all subtasks sit in one."""
+    placed = subtask_addresses or dict.fromkeys(graph.topology.subtasks, 0)
     job = SlotsInHand(graph, [], placed)
     for number in range(max(placed.values()) + 1):
         exchange = Exchange(SlotId(f"slot-{number}"), "127.0.0.1", SECRET, None)
@@ -239,11 +254,11 @@ def a_barrier(
     return Barrier(CheckpointId(checkpoint), kind, alignment, Millis(0), location)
 
 
-def _heritage(graph: JobGraph, restored: Manifest | None) -> dict[SubtaskId, Inheritance]:
+def _restored_state(graph: JobGraph, restored: Manifest | None) -> dict[SubtaskId, StateAssignment]:
     if restored is not None:
-        return dict(inherit(restored, graph.topology, without_in_flight=False))
+        return dict(assign_state(restored, graph.topology, without_in_flight=False))
     return _nothing(graph.topology.subtasks)
 
 
-def _nothing(subtasks: Iterable[SubtaskId]) -> dict[SubtaskId, Inheritance]:
-    return {subtask: Inheritance(subtask) for subtask in subtasks}
+def _nothing(subtasks: Iterable[SubtaskId]) -> dict[SubtaskId, StateAssignment]:
+    return {subtask: StateAssignment(subtask) for subtask in subtasks}

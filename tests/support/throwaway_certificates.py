@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from weir.wire.links import Tls
+from weir.wire.authenticated_sockets import Tls
 
 USAGE = "keyUsage=critical,digitalSignature,keyCertSign"
 NO_AUTHORITY = "basicConstraints=critical,CA:FALSE"

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from weir.core.coordinator.actions import RestoreManifest, WriteManifest
-from weir.core.job import Action, Launch, step
+from weir.core.job_master import Action, Launch, step
 from weir.core.snapshots import Manifest
-from weir.driver.trace import Beginning, replay
-from weir.wire.values import from_json
+from weir.driver.trace import InitialState, replay
+from weir.wire.json_codec import from_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Restoration:
 
     @classmethod
     def by(cls, launch: Launch, manifest: Manifest, parallelism: int) -> "Restoration":
-        heirs = [inheritance for _, _, inheritance in launch.placements]
+        heirs = [state_assignment for _, _, state_assignment in launch.placements]
         overtaken = sum(len(heir.in_flight) for heir in heirs)
         return cls(manifest.checkpoint, manifest.widths[0].parallelism, parallelism, overtaken)
 
@@ -71,7 +71,7 @@ class TraceFile:
 
     def restorations(self) -> Iterator[Restoration]:
         """Everything that this driver launched from a checkpoint."""
-        parallelism = self._beginning().topology.operators[0].parallelism
+        parallelism = self._initial_state().topology.operators[0].parallelism
         for action in self._actions():
             if isinstance(action, Launch) and isinstance(action.restore, RestoreManifest):
                 yield Restoration.by(action, action.restore.manifest, parallelism)
@@ -80,15 +80,15 @@ class TraceFile:
         """Everything that all subtasks of this driver have acked."""
         return (a.manifest for a in self._actions() if isinstance(a, WriteManifest))
 
-    def _beginning(self) -> Beginning:
+    def _initial_state(self) -> InitialState:
         with self.path.open(encoding="utf-8") as lines:
-            beginning = from_json(json.loads(next(lines)), object)
-        assert isinstance(beginning, Beginning), "a trace says first how its driver began"
-        return beginning
+            initial_state = from_json(json.loads(next(lines)), object)
+        assert isinstance(initial_state, InitialState), "a trace says first how its driver began"
+        return initial_state
 
     def _actions(self) -> Iterator[Action]:
         """What the core decides again."""
-        job, _ = self._beginning().job()
+        job, _ = self._initial_state().job()
         with self.path.open(encoding="utf-8") as lines:
             next(lines)
             for line in lines:

@@ -120,8 +120,8 @@ def _process_of(job: StreamingJob, subtask: SubtaskId) -> int:
     """The process that hosts the subtask, as soon as it has said so."""
 
     def look() -> int:
-        for registered, pulse in job.driver.slots.pulses().values():
-            if subtask in [gauge.subtask for gauge in pulse.gauges]:
+        for registered, heartbeat in job.driver.slots.heartbeats().values():
+            if subtask in [gauge.subtask for gauge in heartbeat.gauges]:
                 return registered.pid
         return 0
 

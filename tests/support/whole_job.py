@@ -1,6 +1,6 @@
 """A whole job in one thread: a driver's decisions and storage, real slots, real files.
 
-Everything is the real thing but the processes. Slots are stepped in turn; their uploads and the
+Everything is the real thing but the processes. SlotRegistry are stepped in turn; their uploads and the
 driver's storage work at once, or when the test lets them; the link between a driver and its slots
 is a call; the clock is the test's. A process is killed by forgetting it, and what it had not done
 is never done.
@@ -16,25 +16,25 @@ import pyarrow as pa
 
 from slots_in_hand import SECRET, USUAL, Hand
 from weir.core import attempt as attempts
-from weir.core import recovery
+from weir.core import restore_decision
 from weir.core.coordinator import events
 from weir.core.coordinator.actions import EndDriver, RequestFailed, RequestSucceeded
 from weir.core.enumerator import Pool, Splits
-from weir.core.health import Health
 from weir.core.ids import AttemptId, Millis, OperatorId, RequestId, SlotId, SplitId, SubtaskId
 from weir.core.invariants import violations
-from weir.core.job import Event, SplitsFound, step
+from weir.core.job_master import Event, SplitsFound, step
 from weir.core.lifecycle import JobStatus, TimePassed
 from weir.core.policy import Policy
 from weir.core.restarts import UNLIMITED, FixedDelay
 from weir.core.snapshots import CheckpointKind, StateFile
+from weir.core.stall_detector import StallDetector
 from weir.dataflow.physical import JobGraph, SourceHead
-from weir.driver.committing import Committing
-from weir.driver.hands import DriverHands
-from weir.driver.slots import Slots
-from weir.driver.starting import Begun, Starting
-from weir.driver.storing import Storing
-from weir.driver.trace import Beginning
+from weir.driver.action_runner import ActionRunner
+from weir.driver.job_startup import JobStartup, TakenOver
+from weir.driver.sink_committers import SinkCommitters
+from weir.driver.slot_registry import SlotRegistry
+from weir.driver.storage_actions import StorageActions
+from weir.driver.trace import InitialState
 from weir.errors import Unavailable
 from weir.exchange import Exchange
 from weir.slot.keeping import Keeping, StateFiles
@@ -44,7 +44,7 @@ from weir.storage.files import FileStore
 from weir.storage.local_copies import Owner
 from weir.storage.log import JobLog
 from weir.wire.clocks import ProcessClock
-from weir.wire.control import Completed, Failed, Tell
+from weir.wire.control_messages import CheckpointCompleted, SubtaskFailure, SubtaskMessage
 
 RESTART_MS = 5
 _LONG_ENOUGH = 30.0
@@ -88,8 +88,8 @@ class SlotProcess:
 class DriverProcess:
     """One epoch: the core's decisions, and hands that reach the slots of this process."""
 
-    begun: Begun
-    beginning: Beginning
+    begun: TakenOver
+    beginning: InitialState
     store: FileStore
     add_slot: Callable[["DriverProcess"], None]
     """As Spark starts a lost task again."""
@@ -103,12 +103,12 @@ class DriverProcess:
         self.heard: deque[Event] = deque()
         self.job, owed = self.beginning.job()
         assert not owed, "a job without sinks owes no commits"
-        journal = JobLog(self.store, self.beginning.reign.directory)
-        self.hands = DriverHands(
-            self.beginning.reign.epoch,
-            cast("Slots", self),
-            Storing(self.store, journal, self.hand, self.heard.append),
-            Committing({}, self.heard.append, print),
+        journal = JobLog(self.store, self.beginning.epoch_state.directory)
+        self.hands = ActionRunner(
+            self.beginning.epoch_state.epoch,
+            cast("SlotRegistry", self),
+            StorageActions(self.store, journal, self.hand, self.heard.append),
+            SinkCommitters({}, self.heard.append, print),
             self.answers.__setitem__,
             self.heard.append,
         )
@@ -132,7 +132,7 @@ class DriverProcess:
 
     def hear(self, said: object) -> None:
         """What a slot says."""
-        if isinstance(said, Failed):
+        if isinstance(said, SubtaskFailure):
             said = attempts.SubtaskFailed(said.attempt, said.subtask, said.cause, 0.5)
         self.heard.append(cast("Event", said))
 
@@ -143,9 +143,11 @@ class DriverProcess:
             self.slots[slot].mailbox.post(message)
 
     def tell(self, slot: SlotId, subtask: SubtaskId, attempt: AttemptId, message: object) -> None:
-        is_lost = isinstance(message, Completed) and not self.slots[slot].hears_completions
+        is_lost = (
+            isinstance(message, CheckpointCompleted) and not self.slots[slot].hears_completions
+        )
         if not is_lost:
-            self.send(slot, Tell(subtask, attempt, message))
+            self.send(slot, SubtaskMessage(subtask, attempt, message))
 
     def recycle(self, slot: SlotId) -> None:
         self.lose(slot)
@@ -183,29 +185,35 @@ class WholeJob:
 
     # -- what a person or a cluster does
 
-    def start(self, policy: Policy, width: int, wish: recovery.Wish, splits: Splits) -> None:
+    def start(
+        self,
+        policy: Policy,
+        width: int,
+        restore_request: restore_decision.RestoreRequest,
+        splits: Splits,
+    ) -> None:
         """A new driver takes over; the slots of the one before it are gone."""
         self.close_slots()
         graph = self.graph(width)
         who = f"driver-{len(self.drivers)}"
         journal = JobLog(self.store, self.directory)
-        starting = Starting(self.store, journal, self.directory, who, wish)
+        starting = JobStartup(self.store, journal, self.directory, who, restore_request)
         begun = starting.take_over(graph.topology)
-        assert isinstance(begun, Begun), "the job is not over"
+        assert isinstance(begun, TakenOver), "the job is not over"
         pools = {
             stage.operator: _restored(begun, stage.operator, splits)
             for stage in graph.stages
             if isinstance(stage.head, SourceHead)
         }
         restarts = FixedDelay(UNLIMITED, RESTART_MS)
-        beginning = Beginning(
+        beginning = InitialState(
             policy,
             graph.topology,
             restarts,
-            begun.reign,
+            begun.epoch_state,
             pools,
             without_in_flight=False,
-            health=Health(),
+            health=StallDetector(),
         )
         driver = DriverProcess(begun, beginning, self.store, self._add_slot)
         self.drivers.append(driver)
@@ -279,10 +287,10 @@ class WholeJob:
         self.until(lambda: self.driver.status is JobStatus.RUNNING)
 
 
-def _restored(begun: Begun, operator: OperatorId, splits: Splits) -> Splits:
+def _restored(begun: TakenOver, operator: OperatorId, splits: Splits) -> Splits:
     """The pool of the checkpoint; without one all splits are free."""
     resolution = begun.resolution
-    if not isinstance(resolution, recovery.RestoreFrom):
+    if not isinstance(resolution, restore_decision.RestoreFrom):
         return splits
     for named, state in resolution.manifest.coordinators:
         if named == operator and isinstance(state, Pool):

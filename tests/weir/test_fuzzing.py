@@ -16,16 +16,16 @@ from coordinated_job import a_manifest
 from shown_job import TOKEN, ShownJob, served
 from weir.core.barriers import AlignmentType, Barrier
 from weir.core.ids import AttemptId, CheckpointId, Millis, OperatorId, SubtaskId
-from weir.core.recovery import Damaged
+from weir.core.restore_decision import Damaged
 from weir.core.snapshots import CheckpointKind, Manifest
 from weir.errors import JobRejected
 from weir.storage import manifests
 from weir.storage.log import JobLog
 from weir.storage.memory import MemoryStore
 from weir.storage.state_files import DamagedState, fetch, put
-from weir.wire.control import Tell
+from weir.wire.control_messages import Tell
 from weir.wire.frames import DamagedFrame, FrameReader, header
-from weir.wire.values import Undecodable, dumps, loads
+from weir.wire.json_codec import Undecodable, dumps, loads
 
 NOISE = st.binary(max_size=400)
 BARRIER = Barrier(

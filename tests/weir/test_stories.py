@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from story_text import replayed
-from told_job import Scene
+from story_format import replayed
+from story_scenario import Scene
 
 STORIES = sorted(Path(__file__).with_name("stories").glob("*.txt"))
 

@@ -21,9 +21,9 @@ from types import FrameType
 from weir.api.report import JobPhase, JobReport
 from weir.cli.fetching import at_hand
 from weir.cli.running import as_python_would
-from weir.driver.assignment import assignment_of, termination_log
-from weir.driver.reporting import leave_behind
-from weir.driver.started import STARTED
+from weir.driver.driver_environment import driver_environment_of, termination_log
+from weir.driver.job_report import write_last_report
+from weir.driver.started_jobs import STARTED
 from weir.errors import JobRejected, WeirError
 
 log = logging.getLogger("weir.cli")
@@ -44,7 +44,7 @@ def drive(script: str, arguments: list[str]) -> int:
     logging.getLogger("weir").setLevel(logging.INFO)
     place = termination_log(os.environ)
     report = _told(_run(script, arguments))
-    leave_behind(report, place)
+    write_last_report(report, place)
     log.info("The driver ends, and its job is %s.", report.phase)
     if any(job.is_active for job in STARTED.all()):
         sys.stdout.flush()
@@ -127,6 +127,6 @@ def _in_words(problem: BaseException) -> str:
 def _attempt() -> int:
     """Also where the rest of what the driver was told means nothing."""
     try:
-        return assignment_of(os.environ).attempt or 0
+        return driver_environment_of(os.environ).attempt or 0
     except JobRejected:
         return 0

@@ -15,9 +15,9 @@ from rich.table import Table
 from weir.cli import figures
 from weir.core.enumerator import shown
 from weir.slot.event_time import FOREVER, LONG_AGO
-from weir.state import looking
-from weir.state.files import read_list
-from weir.state.looking import header_of
+from weir.state import state_file_reader
+from weir.state.snapshot_files import read_list
+from weir.state.state_file_reader import header_of
 from weir.storage import inspecting, state_files
 from weir.storage.by_scheme import StoreByScheme
 from weir.storage.comparing import Difference, types_of
@@ -136,7 +136,7 @@ def sample(store: ObjectStore, state: KeyedDescription, limit: int) -> dict[str,
 def _batches(store: ObjectStore, state: KeyedDescription) -> Iterator[pa.RecordBatch]:
     for part in state.parts:
         layers = [state_files.fetch(store, handle.file) for handle in part]
-        yield from looking.rows_of(layers, part[0].groups)
+        yield from state_file_reader.rows_of(layers, part[0].groups)
 
 
 def as_json(description: Description, operators: list[OperatorDescription]) -> dict[str, object]:

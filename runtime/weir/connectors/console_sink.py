@@ -13,7 +13,7 @@ import pyarrow as pa
 from weir.connectors.scratch import Arrivals, Scratch
 from weir.connectors.staging import StagingWriter
 from weir.core.ids import SubtaskId
-from weir.ports.operators import Place
+from weir.ports.operators import TaskInfo
 from weir.ports.sinks import SinkOwner
 
 _RULE = "-" * 43
@@ -32,7 +32,7 @@ class ConsoleSink:
     width: int = 20
     """Longer cells are cut; zero: none is."""
 
-    def open(self, place: Place) -> StagingWriter:
+    def open(self, place: TaskInfo) -> StagingWriter:
         return self.scratch.writer(place)
 
     def committer(self) -> "ConsoleCommitter":

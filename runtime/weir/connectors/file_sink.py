@@ -25,7 +25,7 @@ from weir.connectors.staging import Staging, StagingWriter
 from weir.connectors.transaction_names import new_token
 from weir.core.ids import SubtaskId
 from weir.errors import JobRejected, Unavailable
-from weir.ports.operators import Place
+from weir.ports.operators import TaskInfo
 from weir.ports.sinks import SinkOwner
 from weir.storage.objects import NotFound, ObjectStore, store_for
 
@@ -44,7 +44,7 @@ class FileSink:
     storage: Mapping[str, str] = field(default_factory=dict)
     token: str = field(default_factory=new_token)
 
-    def open(self, place: Place) -> StagingWriter:
+    def open(self, place: TaskInfo) -> StagingWriter:
         return StagingWriter(self.staging(), place, self.token)
 
     def committer(self) -> "FileCommitter":

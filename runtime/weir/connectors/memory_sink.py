@@ -11,7 +11,7 @@ from weir.connectors.scratch import Arrivals, Scratch
 from weir.connectors.staging import StagingWriter
 from weir.core.ids import SubtaskId
 from weir.errors import JobRejected
-from weir.ports.operators import Place
+from weir.ports.operators import TaskInfo
 from weir.ports.sinks import SinkOwner
 
 LIMIT_BYTES = 256 << 20
@@ -31,7 +31,7 @@ class MemorySink:
         """Slots get the description, never the rows."""
         return MemorySink, (self.scratch, self.limit_bytes)
 
-    def open(self, place: Place) -> StagingWriter:
+    def open(self, place: TaskInfo) -> StagingWriter:
         return self.scratch.writer(place)
 
     def committer(self) -> "MemoryCommitter":

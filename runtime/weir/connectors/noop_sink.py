@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from weir.core.ids import SubtaskId
-from weir.ports.operators import Batch, Place
-from weir.ports.sinks import Sealed
+from weir.ports.operators import Batch, TaskInfo
+from weir.ports.sinks import SealedTransaction
 
 
 class NoopWriter:
@@ -13,7 +13,7 @@ class NoopWriter:
     def write(self, batch: Batch) -> None:
         """Forget them."""
 
-    def seal(self) -> Sealed | None:
+    def seal(self) -> SealedTransaction | None:
         return None
 
     def close(self) -> None:
@@ -36,7 +36,7 @@ class NoopCommitter:
 class NoopSink:
     """The description of nothing."""
 
-    def open(self, place: Place) -> NoopWriter:
+    def open(self, place: TaskInfo) -> NoopWriter:
         del place
         return NoopWriter()
 

@@ -18,7 +18,7 @@ from weir.connectors.encodings import Encoding
 from weir.connectors.staging import Staging, StagingWriter
 from weir.connectors.transaction_names import new_token
 from weir.errors import JobRejected
-from weir.ports.operators import Place
+from weir.ports.operators import TaskInfo
 from weir.ports.sinks import SinkOwner
 from weir.storage.objects import store_for
 
@@ -40,7 +40,7 @@ class Scratch:
         place = url or f"file://{tempfile.gettempdir()}/weir-{token}"
         return cls(place, token, storage, is_named=bool(url))
 
-    def writer(self, place: Place) -> StagingWriter:
+    def writer(self, place: TaskInfo) -> StagingWriter:
         return StagingWriter(self.staging(), place, self.token)
 
     def arrivals(self) -> "Arrivals":

@@ -19,8 +19,8 @@ from weir.connectors import transaction_names
 from weir.connectors.encodings import Encoder, Encoding
 from weir.connectors.transaction_names import TransactionName
 from weir.core.ids import SubtaskId
-from weir.ports.operators import Batch, Place
-from weir.ports.sinks import Sealed
+from weir.ports.operators import Batch, TaskInfo
+from weir.ports.sinks import SealedTransaction
 from weir.storage.objects import ObjectStore
 
 PIECE_BYTES = 8 << 20
@@ -127,7 +127,7 @@ class StagedFile:
 class StagingWriter:
     """A subtask's end of every sink that stages files."""
 
-    def __init__(self, staging: Staging, place: Place, token: str) -> None:
+    def __init__(self, staging: Staging, place: TaskInfo, token: str) -> None:
         self._staging = staging
         self._name = transaction_names.first_name(place, token)
         self._open: StagedFile | None = None
@@ -140,10 +140,10 @@ class StagingWriter:
             self._open = StagedFile(self._staging, str(self._name), file)
         self._open.add(batch)
 
-    def seal(self) -> Sealed | None:
+    def seal(self) -> SealedTransaction | None:
         if self._open is None:
             return None
-        sealed = Sealed(str(self._name), self._open.make_durable)
+        sealed = SealedTransaction(str(self._name), self._open.make_durable)
         self._name = self._name._replace(counter=self._name.counter + 1)
         self._open = None
         return sealed

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from weir.core.ids import OperatorId, SubtaskId
-from weir.ports.operators import Place
+from weir.ports.operators import TaskInfo
 
 _NUMBERS = 4
 
@@ -39,7 +39,7 @@ def new_token() -> str:
     return uuid.uuid4().hex[:12]
 
 
-def first_name(place: Place, token: str) -> TransactionName:
+def first_name(place: TaskInfo, token: str) -> TransactionName:
     """What a writer that opens now calls its first transaction."""
     return TransactionName(place.subtask, place.epoch, place.attempt, 1, token)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import assert_never
 
+from weir.core.execution_graph import Execution, ExecutionGraph, ExecutionState, empty_graph
 from weir.core.ids import AttemptId, CheckpointId, Millis, SlotId, SubtaskId
 from weir.core.lifecycle import JobStatus, ProgressMade, SubtaskFinished, SubtaskRunning, TimePassed
 from weir.core.phases import (
@@ -27,9 +28,8 @@ from weir.core.phases import (
     WaitingForSlots,
     status_of,
 )
-from weir.core.placement import Berth, TooFew
+from weir.core.placement import SlotAddress, TooFewSlots
 from weir.core.restarts import NO_FAILURES, GiveUp, History, Kind, Restart, Strategy, restart
-from weir.core.roster import Execution, Roster, Stage, empty_roster
 from weir.core.topology import Topology
 
 
@@ -171,7 +171,7 @@ AttemptAction = (
 class Attempt:
     """Where the job's subtasks run, and what is being done about those that do not."""
 
-    roster: Roster
+    execution_graph: ExecutionGraph
     strategy: Strategy
     history: History
     phase: Phase
@@ -196,7 +196,7 @@ Step = tuple[Attempt, tuple[AttemptAction, ...]]
 
 def initial(topology: Topology, strategy: Strategy) -> Attempt:
     return Attempt(
-        roster=empty_roster(topology),
+        execution_graph=empty_graph(topology),
         strategy=strategy,
         history=NO_FAILURES,
         phase=Created(),
@@ -214,7 +214,7 @@ def next_deadline(state: Attempt) -> Millis | None:
 def step(state: Attempt, event: AttemptEvent) -> Step:
     """The only way an attempt changes. Every event is legal in every state; most change nothing."""
     decided, actions = _decide(state, event)
-    status = ReportStatus(*status_of(decided.phase, decided.roster))
+    status = ReportStatus(*status_of(decided.phase, decided.graph))
     if status == state.reported:
         return decided, actions
     return replace(decided, reported=status), (*actions, status)
@@ -223,8 +223,8 @@ def step(state: Attempt, event: AttemptEvent) -> Step:
 def _decide(state: Attempt, event: AttemptEvent) -> Step:
     match event:
         case SlotRegistered(slot=slot, executor=executor, disk=disk, copies=copies):
-            roster = state.roster.register(slot, Berth(executor, disk), copies)
-            return _look_again(replace(state, roster=roster))
+            execution_graph = state.graph.register(slot, SlotAddress(executor, disk), copies)
+            return _look_again(replace(state, execution_graph=execution_graph))
         case SlotLost():
             return _on_slot_lost(state, event)
         case _ if isinstance(state.phase, Ended):
@@ -243,8 +243,8 @@ def _decide(state: Attempt, event: AttemptEvent) -> Step:
 
 def _on_subtask(state: Attempt, event: SubtaskEvent) -> Step:
     """Only words of the subtask's own attempt count, and none after its last."""
-    execution = state.roster.executions[event.subtask]
-    if event.attempt != execution.attempt or execution.stage is Stage.FINISHED:
+    execution = state.graph.executions[event.subtask]
+    if event.attempt != execution.attempt or execution.stage is ExecutionState.FINISHED:
         return state, ()
     match event:
         case SubtaskRunning():
@@ -261,9 +261,9 @@ def _on_job(state: Attempt, event: JobEvent) -> Step:
     match event:
         case JobStarted():
             is_first = isinstance(state.phase, Created)
-            return _begin(state, state.roster.topology.subtasks) if is_first else (state, ())
+            return _begin(state, state.graph.topology.subtasks) if is_first else (state, ())
         case AttemptFailed(why=why, draw=draw, kind=kind):
-            return _fail(state, Failure(state.roster.topology.subtasks, why, draw, kind=kind))
+            return _fail(state, Failure(state.graph.topology.subtasks, why, draw, kind=kind))
         case ProgressMade(operator=operator):
             return replace(state, history=state.history.after_progress(operator)), ()
         case StopConfirmed():
@@ -293,9 +293,11 @@ def _begin(state: Attempt, subtasks: tuple[SubtaskId, ...]) -> Step:
 
 
 def _seek_slots(state: Attempt, attempt: AttemptId, subtasks: tuple[SubtaskId, ...]) -> Step:
-    state = replace(state, roster=state.roster.move(subtasks, Execution(attempt, Stage.DOWN)))
-    match state.roster.seat(subtasks):
-        case TooFew(missing=missing):
+    state = replace(
+        state, execution_graph=state.graph.move(subtasks, Execution(attempt, ExecutionState.DOWN))
+    )
+    match state.graph.assign_slots(subtasks):
+        case TooFewSlots(missing=missing):
             return replace(state, phase=WaitingForSlots(attempt, subtasks, missing)), ()
         case _:
             restoring = replace(state, phase=Restoring(attempt, subtasks))
@@ -325,28 +327,34 @@ def _deploy(state: Attempt, attempt: AttemptId, subtasks: tuple[SubtaskId, ...])
     A fresh one takes its place, for other regions may join it while it waits, and an answer about
     the smaller set must not be taken for one about the larger.
     """
-    roster = state.roster.seat(subtasks)
-    if isinstance(roster, TooFew):
+    execution_graph = state.graph.assign_slots(subtasks)
+    if isinstance(execution_graph, TooFewSlots):
         return _begin(state, subtasks)
-    placements = tuple((subtask, roster.slot_of(subtask)) for subtask in subtasks)
-    assert all(roster.stage(subtask) is Stage.DOWN for subtask in subtasks), "one try at a time"
-    assert all(slot in roster.slots for _, slot in placements), "nothing goes to a lost slot"
+    placements = tuple((subtask, execution_graph.slot_of(subtask)) for subtask in subtasks)
+    assert all(execution_graph.stage(subtask) is ExecutionState.DOWN for subtask in subtasks), (
+        "one try at a time"
+    )
+    assert all(slot in execution_graph.slots for _, slot in placements), (
+        "nothing goes to a lost slot"
+    )
     deployed = replace(
         state,
-        roster=roster.move(subtasks, Execution(attempt, Stage.DEPLOYING)),
+        execution_graph=execution_graph.move(
+            subtasks, Execution(attempt, ExecutionState.DEPLOYING)
+        ),
         phase=Deploying(attempt, frozenset(subtasks), subtasks),
     )
     return deployed, (Deploy(attempt, placements),)
 
 
 def _on_subtask_running(state: Attempt, event: SubtaskRunning) -> Step:
-    if state.roster.stage(event.subtask) is not Stage.DEPLOYING:
+    if state.graph.stage(event.subtask) is not ExecutionState.DEPLOYING:
         return state, ()
-    return _arrive(state, event.subtask, Execution(event.attempt, Stage.RUNNING)), ()
+    return _arrive(state, event.subtask, Execution(event.attempt, ExecutionState.RUNNING)), ()
 
 
 def _arrive(state: Attempt, subtask: SubtaskId, execution: Execution) -> Attempt:
-    state = replace(state, roster=state.roster.move((subtask,), execution))
+    state = replace(state, execution_graph=state.graph.move((subtask,), execution))
     match state.phase:
         case Deploying(awaiting=awaiting) as deploying:
             left = awaiting - {subtask}
@@ -359,12 +367,12 @@ def _arrive(state: Attempt, subtask: SubtaskId, execution: Execution) -> Attempt
 
 
 def _on_slot_lost(state: Attempt, event: SlotLost) -> Step:
-    roster = state.roster
-    if event.slot not in roster.slots:
+    execution_graph = state.graph
+    if event.slot not in execution_graph.slots:
         return state, ()
-    why = f"slot {event.slot} on {roster.slots[event.slot].executor} was lost"
-    failure = Failure(roster.hosted_by(event.slot), why, event.draw)
-    return _fail(replace(state, roster=roster.strike(event.slot)), failure)
+    why = f"slot {event.slot} on {execution_graph.slots[event.slot].executor} was lost"
+    failure = Failure(execution_graph.hosted_by(event.slot), why, event.draw)
+    return _fail(replace(state, execution_graph=execution_graph.remove_slot(event.slot)), failure)
 
 
 def _on_subtask_failed(state: Attempt, event: SubtaskFailed) -> Step:
@@ -373,9 +381,9 @@ def _on_subtask_failed(state: Attempt, event: SubtaskFailed) -> Step:
         case FailureCause.USER_CODE | FailureCause.OPERATOR:
             return _recycle(state, event, why)
         case FailureCause.CONNECTION | FailureCause.CHECKPOINT:
-            if not state.roster.stage(event.subtask).is_live:
+            if not state.graph.stage(event.subtask).is_live:
                 return state, ()
-            region = state.roster.regions_of((event.subtask,))
+            region = state.graph.regions_of((event.subtask,))
             kind = Kind(event.subtask.operator, event.error)
             return _fail(state, Failure(region, why, event.draw, kind=kind))
         case _:
@@ -384,13 +392,15 @@ def _on_subtask_failed(state: Attempt, event: SubtaskFailed) -> Step:
 
 def _recycle(state: Attempt, event: SubtaskFailed, why: str) -> Step:
     """Even a subtask that was already taken down leaves a process that must not be used again."""
-    roster = state.roster
-    seat = roster.seats.get(event.subtask.index)
-    if seat is None or seat.slot not in roster.slots:
+    execution_graph = state.graph
+    assign_slots = execution_graph.placements.get(event.subtask.index)
+    if assign_slots is None or assign_slots.slot not in execution_graph.slots:
         return state, ()
-    recycled, kind = (RecycleSlot(seat.slot),), Kind(event.subtask.operator, event.error)
-    failure = Failure(roster.hosted_by(seat.slot), why, event.draw, recycled, kind)
-    return _fail(replace(state, roster=roster.strike(seat.slot)), failure)
+    recycled, kind = (RecycleSlot(assign_slots.slot),), Kind(event.subtask.operator, event.error)
+    failure = Failure(execution_graph.hosted_by(assign_slots.slot), why, event.draw, recycled, kind)
+    return _fail(
+        replace(state, execution_graph=execution_graph.remove_slot(assign_slots.slot)), failure
+    )
 
 
 def _fail(state: Attempt, failure: Failure) -> Step:
@@ -407,7 +417,7 @@ def _fail(state: Attempt, failure: Failure) -> Step:
         case Restoring(subtasks=pending):
             return _restart(state, pending, failure)
         case Deploying(awaiting=awaiting):
-            return _restart(state, state.roster.regions_of(awaiting), failure)
+            return _restart(state, state.graph.regions_of(awaiting), failure)
         case Running():
             return _restart(state, (), failure)
         case _:
@@ -422,7 +432,7 @@ def _restart(state: Attempt, pending: tuple[SubtaskId, ...], failure: Failure) -
             ended = Ended(JobStatus.FAILED, f"{failure.why}; {reason}")
             return _end(state, ended, failure.recycled)
         case Restart(delay_ms=delay_ms):
-            subtasks = state.roster.union(pending, failure.hit)
+            subtasks = state.graph.union(pending, failure.hit)
             down, actions = _take_down(state, subtasks, failure)
             until = Millis(state.now + delay_ms)
             return replace(down, phase=BackingOff(until, subtasks)), actions
@@ -432,7 +442,7 @@ def _restart(state: Attempt, pending: tuple[SubtaskId, ...], failure: Failure) -
 
 def _join(state: Attempt, phase: BackingOff | WaitingForSlots, failure: Failure) -> Step:
     """A restart is under way already: what failed now comes back with it, at its time."""
-    subtasks = state.roster.union(phase.subtasks, failure.hit)
+    subtasks = state.graph.union(phase.subtasks, failure.hit)
     if subtasks == phase.subtasks:
         return state, failure.recycled
     down, taken = _take_down(state, subtasks, failure)
@@ -443,28 +453,30 @@ def _join(state: Attempt, phase: BackingOff | WaitingForSlots, failure: Failure)
 def _take_down(state: Attempt, subtasks: tuple[SubtaskId, ...], failure: Failure) -> Step:
     """Report first, so that pending checkpoints are aborted before their subtasks go."""
     report = ReportRestart(
-        attempt=max(state.roster.executions[subtask].attempt for subtask in subtasks),
+        attempt=max(state.graph.executions[subtask].attempt for subtask in subtasks),
         subtasks=subtasks,
-        whole_job=state.roster.is_whole_job(subtasks),
+        whole_job=state.graph.is_whole_job(subtasks),
         why=failure.why,
     )
-    resets = _resets(state.roster, subtasks)
-    down = replace(state, roster=state.roster.take_down(subtasks))
+    resets = _resets(state.graph, subtasks)
+    down = replace(state, execution_graph=state.graph.take_down(subtasks))
     return down, (report, *failure.recycled, *resets)
 
 
-def _resets(roster: Roster, subtasks: tuple[SubtaskId, ...]) -> tuple[ResetSubtasks, ...]:
-    return tuple(ResetSubtasks(slot, live) for slot, live in roster.live_by_slot(subtasks))
+def _resets(
+    execution_graph: ExecutionGraph, subtasks: tuple[SubtaskId, ...]
+) -> tuple[ResetSubtasks, ...]:
+    return tuple(ResetSubtasks(slot, live) for slot, live in execution_graph.live_by_slot(subtasks))
 
 
 # Ending.
 
 
 def _on_subtask_finished(state: Attempt, event: SubtaskFinished) -> Step:
-    if not state.roster.stage(event.subtask).is_live:
+    if not state.graph.stage(event.subtask).is_live:
         return state, ()
-    state = _arrive(state, event.subtask, Execution(event.attempt, Stage.FINISHED))
-    if state.roster.unfinished():
+    state = _arrive(state, event.subtask, Execution(event.attempt, ExecutionState.FINISHED))
+    if state.graph.unfinished():
         return state, ()
     if isinstance(state.phase, Stopping):
         return _end(state, Ended(JobStatus.STOPPED, "its savepoint is complete"))
@@ -494,7 +506,7 @@ def _at_end(state: Attempt, ended: Ended, event: AttemptEvent) -> Step:
 
 
 def _end(state: Attempt, ended: Ended, recycled: tuple[RecycleSlot, ...] = ()) -> Step:
-    unfinished = state.roster.unfinished()
-    resets = _resets(state.roster, unfinished)
-    down = state.roster.take_down(unfinished)
-    return replace(state, roster=down, phase=ended), (*recycled, *resets)
+    unfinished = state.graph.unfinished()
+    resets = _resets(state.graph, unfinished)
+    down = state.graph.take_down(unfinished)
+    return replace(state, execution_graph=down, phase=ended), (*recycled, *resets)

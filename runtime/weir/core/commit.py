@@ -71,18 +71,18 @@ def catch_up(ledger: SinkLedger, given: int) -> SinkLedger:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdicts:
+class TransactionDecisions:
     """What becomes of the transactions that a dead attempt left open."""
 
     commit: tuple[str, ...]
     abort: tuple[str, ...]
 
 
-def resolve(open_names: Iterable[str], keep: Iterable[Transaction]) -> Verdicts:
+def resolve(open_names: Iterable[str], keep: Iterable[Transaction]) -> TransactionDecisions:
     """Committed or aborted, never left dangling: a transaction that no ledger knows is aborted."""
     kept = {transaction.name for transaction in keep}
     names = sorted(open_names)
-    return Verdicts(
+    return TransactionDecisions(
         commit=tuple(name for name in names if name in kept),
         abort=tuple(name for name in names if name not in kept),
     )

@@ -14,7 +14,7 @@ CheckpointId = NewType("CheckpointId", int)
 """Never used twice within a job's directory."""
 
 Epoch = NewType("Epoch", int)
-"""One driver's reign over a job, counted by the job's log."""
+"""One driver's epoch_state over a job, counted by the job's log."""
 
 Millis = NewType("Millis", int)
 OperatorId = NewType("OperatorId", str)
@@ -27,7 +27,7 @@ KeyGroup = NewType("KeyGroup", int)
 NO_CHECKPOINT = CheckpointId(0)
 """Smaller than every real checkpoint; what a subtask remembers before its first barrier."""
 
-NOBODY_ASKED = RequestId("")
+NO_REQUEST = RequestId("")
 """Names the requests that nobody waits for an answer to."""
 
 RECOVERED = -1

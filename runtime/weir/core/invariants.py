@@ -6,6 +6,7 @@ is ever switched off; what needs the whole world to judge (files, output) is an 
 
 from collections.abc import Iterator
 
+from weir.core.coordinator.coordinator_state import Active, Coordinator, Scheduled, Terminated
 from weir.core.coordinator.pending_checkpoint import (
     Collected,
     Collecting,
@@ -14,8 +15,7 @@ from weir.core.coordinator.pending_checkpoint import (
     Persisting,
     Preparing,
 )
-from weir.core.coordinator.state import Active, Coordinator, Scheduled, Terminated
-from weir.core.job import Job
+from weir.core.job_master import Job
 from weir.core.lifecycle import JobStatus
 from weir.core.policy import Mode
 
@@ -115,7 +115,7 @@ def _subtasks(job: Job) -> Iterator[str]:
         yield "a subtask runs and has finished"
     if not all(subtask in subtasks.running for subtask in subtasks.at_end):
         yield "a subtask is at its end and does not run"
-    executions = job.attempt.roster.executions
+    executions = job.attempt.graph.executions
     for subtask, attempt in subtasks.running.items():
         if executions[subtask].attempt != attempt:
             yield f"{subtask} runs in attempt {attempt}, not {executions[subtask].attempt}"

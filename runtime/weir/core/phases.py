@@ -8,9 +8,9 @@ regions it has. How one phase follows another is not decided here.
 from dataclasses import dataclass
 from typing import assert_never
 
+from weir.core.execution_graph import ExecutionGraph
 from weir.core.ids import AttemptId, Millis, SubtaskId
 from weir.core.lifecycle import JobStatus
-from weir.core.roster import Roster
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Ended:
 Phase = Created | WaitingForSlots | Restoring | Deploying | Running | Stopping | BackingOff | Ended
 
 
-def status_of(phase: Phase, roster: Roster) -> tuple[JobStatus, int]:
+def status_of(phase: Phase, execution_graph: ExecutionGraph) -> tuple[JobStatus, int]:
     """And how many slots are missing.
 
     A job with a part still running is RUNNING, unless another part waits for slots.
@@ -84,10 +84,10 @@ def status_of(phase: Phase, roster: Roster) -> tuple[JobStatus, int]:
         case WaitingForSlots(missing=missing):
             return JobStatus.WAITING_FOR_SLOTS, missing
         case Restoring(subtasks=subtasks) | Deploying(subtasks=subtasks):
-            whole = roster.is_whole_job(subtasks)
+            whole = execution_graph.is_whole_job(subtasks)
             return JobStatus.DEPLOYING if whole else JobStatus.RUNNING, 0
         case BackingOff(subtasks=subtasks):
-            whole = roster.is_whole_job(subtasks)
+            whole = execution_graph.is_whole_job(subtasks)
             return JobStatus.RESTARTING if whole else JobStatus.RUNNING, 0
         case Running() | Stopping():
             return JobStatus.RUNNING, 0

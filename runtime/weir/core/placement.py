@@ -1,7 +1,7 @@
 """Chooses the slot for each index of a job, so that a lost slot disturbs no other.
 
 A slot hosts the subtasks of one index, one of each operator, so it is indexes and not subtasks that
-are seated. A seat outlives the process that held it: what an index had last, on which executor and
+are placed. A placement outlives the process that held it: what an index had last, on which executor and
 beside which disk, is what the next choice is made by. Where local copies of state are kept, an
 index goes back to its copies before anything else (spec S13). Why a slot went, what runs in it and
 when it is used are not known here. The choice depends on nothing but its arguments, to the letter.
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from weir.core.ids import CheckpointId, SlotId
 
 
-class Berth(NamedTuple):
+class SlotAddress(NamedTuple):
     """Where a slot runs."""
 
     executor: str
@@ -22,18 +22,18 @@ class Berth(NamedTuple):
     """Where it keeps local copies of state; empty: nowhere."""
 
 
-Slots = Mapping[SlotId, Berth]
+Slots = Mapping[SlotId, SlotAddress]
 """The registered ones."""
 
 
-class Seat(NamedTuple):
+class Placement(NamedTuple):
     """The slot an index has, or had last."""
 
     slot: SlotId
-    berth: Berth
+    address: SlotAddress
 
 
-Seats = Mapping[int, Seat]
+Placements = Mapping[int, Placement]
 
 
 class Copies(NamedTuple):
@@ -47,40 +47,40 @@ CopiesByIndex = Mapping[int, Copies]
 
 
 @dataclass(frozen=True, slots=True)
-class TooFew:
+class TooFewSlots:
     """Not every index can have a slot yet."""
 
     missing: int
 
 
 def assign(
-    seats: Seats, slots: Slots, indexes: Collection[int], copies: CopiesByIndex
-) -> Seats | TooFew:
-    """Seat these indexes: survivors stay where they are, free slots fill the gaps."""
-    vacant = [index for index in sorted(indexes) if not _is_held(seats, slots, index)]
-    taken = {seat.slot for seat in seats.values()}
+    placements: Placements, slots: Slots, indexes: Collection[int], copies: CopiesByIndex
+) -> Placements | TooFewSlots:
+    """Placement these indexes: survivors stay where they are, free slots fill the gaps."""
+    vacant = [index for index in sorted(indexes) if not _is_held(placements, slots, index)]
+    taken = {placement.slot for placement in placements.values()}
     free = sorted(slot for slot in slots if slot not in taken)
     if len(vacant) > len(free):
-        return TooFew(len(vacant) - len(free))
-    disks = {index: _disk(index, seats, copies) for index in vacant}
+        return TooFewSlots(len(vacant) - len(free))
+    disks = {index: _disk(index, placements, copies) for index in vacant}
     there = {slots[slot].disk for slot in free} - {""}
-    assigned = dict(seats)
+    assigned = dict(placements)
     for index in sorted(vacant, key=lambda index: disks[index] not in there):
-        lost_on = seats[index].berth.executor if index in seats else ""
+        lost_on = placements[index].address.executor if index in placements else ""
         slot = _best(free, slots, disks[index], lost_on)
         free.remove(slot)
-        assigned[index] = Seat(slot, slots[slot])
+        assigned[index] = Placement(slot, slots[slot])
     return assigned
 
 
-def _is_held(seats: Seats, slots: Slots, index: int) -> bool:
-    return index in seats and seats[index].slot in slots
+def _is_held(placements: Placements, slots: Slots, index: int) -> bool:
+    return index in placements and placements[index].slot in slots
 
 
-def _disk(index: int, seats: Seats, copies: CopiesByIndex) -> str:
-    """Where the index's newest copies are: beside its last seat, else where they were found."""
-    if index in seats:
-        return seats[index].berth.disk
+def _disk(index: int, placements: Placements, copies: CopiesByIndex) -> str:
+    """Where the index's newest copies are: beside its last placement, else where they were found."""
+    if index in placements:
+        return placements[index].address.disk
     return copies[index].disk if index in copies else ""
 
 

@@ -55,7 +55,7 @@ class InFlightShare:
 
 
 @dataclass(frozen=True, slots=True)
-class Inheritance:
+class StateAssignment:
     """What one subtask begins with."""
 
     subtask: SubtaskId
@@ -95,7 +95,7 @@ class _Past:
         contributing = [i for i in range(self.old_parallelism) if i not in self.finished]
         found: dict[int, list[int]] = defaultdict(list)
         for index in range(self.parallelism):
-            found[heir_of(index, contributing)].append(index)
+            found[successor_of(index, contributing)].append(index)
         return found
 
 
@@ -106,23 +106,23 @@ _Owned = tuple[int, ListHandle]
 """An old index, and what its subtask left."""
 
 
-def inherit(
+def assign_state(
     manifest: Manifest, topology: Topology, *, without_in_flight: bool = False
-) -> dict[SubtaskId, Inheritance]:
+) -> dict[SubtaskId, StateAssignment]:
     """Give every subtask of the topology its part; a new operator's subtasks get an empty one."""
     pasts = _pasts(manifest, topology)
     replays = {} if without_in_flight else _in_flight(manifest, topology, pasts)
     watermarks = _watermarks(manifest, topology)
-    inheritances = {subtask: Inheritance(subtask) for subtask in topology.subtasks}
+    state_assignments = {subtask: StateAssignment(subtask) for subtask in topology.subtasks}
     for operator, past in pasts.items():
         keyed = _keyed(past)
         lists = _lists(past)
         for index in range(past.parallelism):
             subtask = SubtaskId(operator, index)
-            inheritances[subtask] = (
-                Inheritance(subtask, finished=True)
+            state_assignments[subtask] = (
+                StateAssignment(subtask, finished=True)
                 if past.is_finished(index)
-                else Inheritance(
+                else StateAssignment(
                     subtask,
                     keyed=tuple(keyed[index]),
                     lists=tuple(lists[index]),
@@ -130,10 +130,10 @@ def inherit(
                     watermarks=watermarks.get(operator, ()),
                 )
             )
-    return inheritances
+    return state_assignments
 
 
-def heir_of(index: int, contributing: Sequence[int]) -> int:
+def successor_of(index: int, contributing: Sequence[int]) -> int:
     """The old subtask, of those in ascending order, whose broadcast copy this new one takes."""
     place = bisect_left(contributing, index)
     if place < len(contributing) and contributing[place] == index:

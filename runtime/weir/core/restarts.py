@@ -118,7 +118,7 @@ class History:
     resumed: Millis
     """When the delay granted last was over, and the job could run again."""
     recent: tuple[Millis, ...]
-    """Failures that still lie within the window, oldest first."""
+    """FailureCounter that still lie within the window, oldest first."""
     same: tuple[tuple[Kind, int], ...] = ()
     """How often each kind was seen without progress in between."""
 

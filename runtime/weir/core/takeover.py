@@ -15,10 +15,10 @@ from enum import StrEnum
 from typing import TypeGuard
 
 from weir.core.coordinator import EpochState
-from weir.core.coordinator.state import OwnCheckpoints, StartPoint, Unclaimed
+from weir.core.coordinator.coordinator_state import OwnCheckpoints, StartPoint, Unclaimed
 from weir.core.ids import CheckpointId, Epoch, OperatorId
-from weir.core.journal import ID_BLOCK, Entry, EpochTaken, JobClosed, numbers_given
-from weir.core.recovery import ReplayCommit, Resolution, RestoreFrom, Wish
+from weir.core.log_entries import ID_BLOCK, Entry, EpochTaken, JobClosed, numbers_given
+from weir.core.restore_decision import ReplayCommit, Resolution, RestoreFrom, RestoreRequest
 from weir.core.snapshots import Manifest
 
 
@@ -41,12 +41,14 @@ class Claim:
     """Commit numbers that are not to be given out again."""
 
 
-def to_ask(entries: tuple[tuple[int, Entry], ...], wish: Wish) -> EpochTaken | None:
+def driver_to_probe(
+    entries: tuple[tuple[int, Entry], ...], restore_request: RestoreRequest
+) -> EpochTaken | None:
     """The driver that must be asked whether it lives before it is replaced, if there is one."""
     taken = [entry for _, entry in entries if isinstance(entry, EpochTaken)]
-    if not taken or wish.takes_over or isinstance(entries[-1][1], JobClosed):
+    if not taken or restore_request.takes_over or isinstance(entries[-1][1], JobClosed):
         return None
-    return None if taken[-1].deployment == wish.deployment else taken[-1]
+    return None if taken[-1].deployment == restore_request.deployment else taken[-1]
 
 
 def may_replace(found: Liveness) -> bool:
@@ -57,7 +59,7 @@ def may_replace(found: Liveness) -> bool:
 def claim(
     entries: tuple[tuple[int, Entry], ...],
     resolution: Resolution,
-    wish: Wish,
+    restore_request: RestoreRequest,
     driver: str,
     address: str = "",
 ) -> Claim:
@@ -73,10 +75,10 @@ def claim(
     entry = EpochTaken(
         epoch=Epoch(epoch),
         driver=driver,
-        deployment=wish.deployment,
+        deployment=restore_request.deployment,
         goes_on=goes_on,
         restoring=resolution.path if _restores(resolution) else "",
-        claims=wish.claims,
+        claims=restore_request.claims,
         ids_until=CheckpointId(next_id + ID_BLOCK),
         address=address,
     )

@@ -111,7 +111,7 @@ class Finish:
     """The subtask is done and gone."""
 
 
-Order = (
+TaskAction = (
     Drain
     | Prepare
     | Broadcast
@@ -128,7 +128,7 @@ Order = (
 
 
 @dataclass(slots=True)
-class Part:
+class PendingSnapshot:
     """A snapshot on its way to its ack."""
 
     barrier: Barrier
@@ -161,7 +161,7 @@ class Task:
     aligner: Aligner | Tracker
     inboxes: dict[ChannelId, Inbox]
     outboxes: dict[ChannelId, Outbox]
-    parts: dict[CheckpointId, Part] = field(default_factory=dict)
+    parts: dict[CheckpointId, PendingSnapshot] = field(default_factory=dict)
     aborted: set[CheckpointId] = field(default_factory=set)
     at_end: bool = False
     holding: bool = False
@@ -176,7 +176,7 @@ class Task:
 
     # -- what comes in
 
-    def receive(self, channel: ChannelId, element: Element, now: Millis) -> list[Order]:
+    def receive(self, channel: ChannelId, element: Element, now: Millis) -> list[TaskAction]:
         """Something arrived. Only what overtakes is handled before its turn."""
         if isinstance(element, Barrier) and element.overtakes:
             return self._overtaking(channel, element, now)
@@ -186,29 +186,29 @@ class Task:
         self.inboxes[channel].queue.append(element)
         return self._announce(element, now)
 
-    def reach(self, channel: ChannelId, marker: Element, now: Millis) -> list[Order]:
+    def reach(self, channel: ChannelId, marker: Element, now: Millis) -> list[TaskAction]:
         """A control marker is at the head of its channel: all before it has been processed."""
         match marker:
             case Barrier():
                 return self._barrier(channel, marker, now)
             case CancelMarker(checkpoint):
                 reason = Reason.CHECKPOINT_DECLINED_ON_CANCELLATION_BARRIER
-                return self._obey(self.aligner.cancel(checkpoint, reason), now)
+                return self._act_on(self.aligner.cancel(checkpoint, reason), now)
             case EndOfInput():
-                return self._obey(self.aligner.end_reached(channel), now) + self.leave()
+                return self._act_on(self.aligner.end_reached(channel), now) + self.leave()
             case _:
                 raise AssertionError(f"{marker} is not control")
 
-    def trigger(self, barrier: Barrier, now: Millis) -> list[Order]:
+    def trigger(self, barrier: Barrier, now: Millis) -> list[TaskAction]:
         """The coordinator starts the barrier here."""
         if barrier.checkpoint in self.aborted:
             return self._pass_abort_on(barrier.checkpoint, now)
         self._see(barrier)
-        drain: list[Order] = [Drain()] if barrier.kind.drains and not self.at_end else []
-        orders = self._obey(self.aligner.begin(barrier, now), now)
+        drain: list[TaskAction] = [Drain()] if barrier.kind.drains and not self.at_end else []
+        orders = self._act_on(self.aligner.begin(barrier, now), now)
         return drain + orders if orders and not self.inboxes else orders
 
-    def abort(self, checkpoint: CheckpointId, now: Millis) -> list[Order]:
+    def abort(self, checkpoint: CheckpointId, now: Millis) -> list[TaskAction]:
         """The coordinator says that the checkpoint is dead."""
         orders = self._drop_part(checkpoint)
         if self._is_aligning(checkpoint):
@@ -219,23 +219,23 @@ class Task:
 
     def complete(
         self, checkpoint: CheckpointId, kind: CheckpointKind, *, leaving: bool
-    ) -> list[Order]:
+    ) -> list[TaskAction]:
         """The coordinator says that the checkpoint is complete."""
         self.parts.pop(checkpoint, None)
         self.leaving = self.leaving or leaving
         subsumed = [] if kind.is_savepoint else self._subsume(checkpoint)
         return [*subsumed, Complete(checkpoint, kind.commits), *self.leave()]
 
-    def granted(self, channel: ChannelId, batches: int) -> list[Order]:
+    def granted(self, channel: ChannelId, batches: int) -> list[TaskAction]:
         self.outboxes[channel].credit += batches
         return self.send(channel)
 
-    def pass_time(self, now: Millis) -> list[Order]:
+    def pass_time(self, now: Millis) -> list[TaskAction]:
         """Turn unaligned what has waited too long, at the inputs and in the outputs."""
-        orders: list[Order] = []
+        orders: list[TaskAction] = []
         deadline = self.aligner.deadline()
         if deadline is not None and deadline <= now:
-            orders += self._obey(self.aligner.overtake(), now)
+            orders += self._act_on(self.aligner.overtake(), now)
         for checkpoint in sorted(self.parts):
             part = self.parts[checkpoint]
             if part.outputs_waiting and self._output_deadline(part) <= now:
@@ -253,12 +253,12 @@ class Task:
 
     # -- what goes out
 
-    def emit(self, channel: ChannelId, element: Element) -> list[Order]:
+    def emit(self, channel: ChannelId, element: Element) -> list[TaskAction]:
         self.outboxes[channel].put(element)
         return self.send(channel)
 
-    def send(self, channel: ChannelId) -> list[Order]:
-        orders: list[Order] = []
+    def send(self, channel: ChannelId) -> list[TaskAction]:
+        orders: list[TaskAction] = []
         for element in self.outboxes[channel].sendable():
             orders.append(Transmit(channel, element))
             if isinstance(element, Barrier):
@@ -268,9 +268,9 @@ class Task:
     def has_room(self, limit: int) -> bool:
         return all(outbox.batches < limit for outbox in self.outboxes.values())
 
-    def broadcast(self, barrier: Barrier) -> list[Order]:
+    def broadcast(self, barrier: Barrier) -> list[TaskAction]:
         """The barrier goes to every output; one that overtakes goes first and needs no credit."""
-        orders: list[Order] = []
+        orders: list[TaskAction] = []
         part = self.parts[barrier.checkpoint]
         for channel, outbox in self.outboxes.items():
             if barrier.overtakes:
@@ -285,7 +285,7 @@ class Task:
 
     # -- what happens to a snapshot
 
-    def captured(self, checkpoint: CheckpointId, snapshot: SubtaskSnapshot) -> list[Order]:
+    def captured(self, checkpoint: CheckpointId, snapshot: SubtaskSnapshot) -> list[TaskAction]:
         """The state is durable."""
         part = self.parts.get(checkpoint)
         if part is None:
@@ -295,20 +295,20 @@ class Task:
 
     def persisted(
         self, checkpoint: CheckpointId, handles: tuple[InFlightHandle, ...]
-    ) -> list[Order]:
+    ) -> list[TaskAction]:
         """The in-flight data is durable."""
         part = self.parts.get(checkpoint)
         if part is None or part.snapshot is None:
             return [Discard(checkpoint)]
         return [part.ack(replace(part.snapshot, in_flight=handles))]
 
-    def fail(self, checkpoint: CheckpointId, reason: Reason) -> list[Order]:
+    def fail(self, checkpoint: CheckpointId, reason: Reason) -> list[TaskAction]:
         """The synchronous or asynchronous part of a snapshot failed."""
         if checkpoint not in self.parts:
             return [Discard(checkpoint)]
         return [*self._drop_part(checkpoint), Decline(checkpoint, reason)]
 
-    def leave(self) -> list[Order]:
+    def leave(self) -> list[TaskAction]:
         """Finish once it may, nothing more can come and nothing waits to go."""
         if not self.leaving or self.finished:
             return []
@@ -321,11 +321,11 @@ class Task:
 
     # -- within
 
-    def _barrier(self, channel: ChannelId, barrier: Barrier, now: Millis) -> list[Order]:
+    def _barrier(self, channel: ChannelId, barrier: Barrier, now: Millis) -> list[TaskAction]:
         if barrier.checkpoint in self.aborted:
             return self._pass_abort_on(barrier.checkpoint, now)
         self._see(barrier)
-        return self._obey(self.aligner.barrier_reached(channel, barrier, now), now)
+        return self._act_on(self.aligner.barrier_reached(channel, barrier, now), now)
 
     def _see(self, barrier: Barrier) -> None:
         self.first_seen.setdefault(barrier.checkpoint, self.processed_bytes)
@@ -333,27 +333,27 @@ class Task:
     def _processed_since(self, checkpoint: CheckpointId) -> int:
         return self.processed_bytes - self.first_seen[checkpoint]
 
-    def _announce(self, element: Element, now: Millis) -> list[Order]:
+    def _announce(self, element: Element, now: Millis) -> list[TaskAction]:
         """The waiting of a barrier that may time out counts from its arrival."""
         if not isinstance(element, Barrier) or not element.may_time_out:
             return []
         if element.checkpoint in self.aborted:
             return []
         self._see(element)
-        return self._obey(self.aligner.announced(element, now), now)
+        return self._act_on(self.aligner.announced(element, now), now)
 
-    def _overtaking(self, channel: ChannelId, barrier: Barrier, now: Millis) -> list[Order]:
+    def _overtaking(self, channel: ChannelId, barrier: Barrier, now: Millis) -> list[TaskAction]:
         """The barrier overtakes its own channel too, which is recorded before it is delivered."""
         if barrier.checkpoint in self.aborted:
             return self._pass_abort_on(barrier.checkpoint, now)
         self._see(barrier)
-        orders = self._obey(self.aligner.announced(barrier, now), now)
+        orders = self._act_on(self.aligner.announced(barrier, now), now)
         if self._is_aligning(barrier.checkpoint):
-            orders += self._obey(self.aligner.marker_arrived(channel), now)
+            orders += self._act_on(self.aligner.marker_arrived(channel), now)
         return orders
 
-    def _obey(self, verdicts: Iterable[Verdict], now: Millis) -> list[Order]:
-        orders: list[Order] = []
+    def _act_on(self, verdicts: Iterable[Verdict], now: Millis) -> list[TaskAction]:
+        orders: list[TaskAction] = []
         for verdict in verdicts:
             match verdict:
                 case Snapshot():
@@ -366,13 +366,15 @@ class Task:
                     orders.append(Decline(checkpoint, reason))
         return orders
 
-    def _take(self, verdict: Snapshot, now: Millis) -> list[Order]:
+    def _take(self, verdict: Snapshot, now: Millis) -> list[TaskAction]:
         barrier, overtaking = verdict.barrier, verdict.overtaking
         checkpoint = barrier.checkpoint
         self.aborted = {other for other in self.aborted if other > checkpoint}
         outgoing = unaligned(barrier) if overtaking else barrier
         self.first_seen = {c: seen for c, seen in self.first_seen.items() if c >= checkpoint}
-        part = Part(outgoing, verdict.since, now, aligned=now, inputs_done=not overtaking)
+        part = PendingSnapshot(
+            outgoing, verdict.since, now, aligned=now, inputs_done=not overtaking
+        )
         part.processed_bytes = self._processed_since(checkpoint)
         self.parts[checkpoint], part.stamp = part, verdict.since + self.ahead
         if barrier.kind.is_synchronous:
@@ -382,10 +384,10 @@ class Task:
             Prepare(checkpoint),
             Broadcast(outgoing),
             Capture(barrier),
-            *self._obey(late, now),
+            *self._act_on(late, now),
         ]
 
-    def _record_inputs(self, part: Part) -> list[Verdict]:
+    def _record_inputs(self, part: PendingSnapshot) -> list[Verdict]:
         """Save what is queued where the barrier has not been, and all that follows until it is."""
         closed: list[Verdict] = []
         checkpoint = part.barrier.checkpoint
@@ -402,7 +404,7 @@ class Task:
                 closed += self.aligner.marker_arrived(channel)
         return closed
 
-    def _recording(self, channel: ChannelId) -> Part | None:
+    def _recording(self, channel: ChannelId) -> PendingSnapshot | None:
         """The overtaken checkpoint whose barrier this channel has not delivered yet."""
         current = self.aligner.barrier if isinstance(self.aligner, Aligner) else None
         part = self.parts.get(current.checkpoint) if current is not None else None
@@ -411,17 +413,19 @@ class Task:
         assert isinstance(self.aligner, Aligner), "only exactly-once records"
         return None if channel in self.aligner.delivered else part
 
-    def _record(self, part: Part, channel: ChannelId, element: Element, now: Millis) -> list[Order]:
+    def _record(
+        self, part: PendingSnapshot, channel: ChannelId, element: Element, now: Millis
+    ) -> list[TaskAction]:
         if isinstance(element, Barrier) and element.checkpoint == part.barrier.checkpoint:
-            return self._obey(self.aligner.marker_arrived(channel), now)
+            return self._act_on(self.aligner.marker_arrived(channel), now)
         self.inboxes[channel].queue.append(element)
         if isinstance(element, EndOfInput):
-            return self._obey(self.aligner.marker_arrived(channel), now)
+            return self._act_on(self.aligner.marker_arrived(channel), now)
         if is_batch(element):
             part.recording[channel].append(element)
         return self._announce(element, now)
 
-    def _inputs_done(self, checkpoint: CheckpointId, now: Millis) -> list[Order]:
+    def _inputs_done(self, checkpoint: CheckpointId, now: Millis) -> list[TaskAction]:
         part = self.parts.get(checkpoint)
         if part is None:
             return []
@@ -429,7 +433,7 @@ class Task:
         part.processed_bytes = self._processed_since(checkpoint)
         return self._ack_when_whole(part)
 
-    def _ack_when_whole(self, part: Part) -> list[Order]:
+    def _ack_when_whole(self, part: PendingSnapshot) -> list[TaskAction]:
         """Ack when state, overtaken input and overtaken output are all safe."""
         if part.snapshot is None or not part.inputs_done or part.outputs_waiting:
             return []
@@ -444,15 +448,15 @@ class Task:
             return [PersistInFlight(checkpoint, caught)]
         return [part.ack(part.snapshot)]
 
-    def _output_left(self, checkpoint: CheckpointId, channel: ChannelId) -> list[Order]:
+    def _output_left(self, checkpoint: CheckpointId, channel: ChannelId) -> list[TaskAction]:
         part = self.parts.get(checkpoint)
         if part is None or channel not in part.outputs_waiting:
             return []
         part.outputs_waiting.discard(channel)
         return self._ack_when_whole(part)
 
-    def _promote(self, part: Part) -> list[Order]:
-        orders: list[Order] = []
+    def _promote(self, part: PendingSnapshot) -> list[TaskAction]:
+        orders: list[TaskAction] = []
         for channel in sorted(part.outputs_waiting):
             promoted = self.outboxes[channel].promote(part.barrier.checkpoint)
             if promoted is not None:
@@ -460,33 +464,33 @@ class Task:
             orders += self.send(channel)
         return orders
 
-    def _output_deadline(self, part: Part) -> Millis:
+    def _output_deadline(self, part: PendingSnapshot) -> Millis:
         return Millis(part.started + part.barrier.aligned_timeout_ms)
 
-    def _pass_abort_on(self, checkpoint: CheckpointId, now: Millis) -> list[Order]:
+    def _pass_abort_on(self, checkpoint: CheckpointId, now: Millis) -> list[TaskAction]:
         """An aborted checkpoint is not begun, and those downstream must not wait for it."""
         self.aborted.discard(checkpoint)
         reason = Reason.CHECKPOINT_DECLINED_ON_CANCELLATION_BARRIER
-        return self._obey(self.aligner.cancel(checkpoint, reason), now)
+        return self._act_on(self.aligner.cancel(checkpoint, reason), now)
 
     def _is_aligning(self, checkpoint: CheckpointId) -> bool:
         if isinstance(self.aligner, Tracker):
             return checkpoint in self.aligner.waiting
         return self.aligner.barrier is not None and self.aligner.barrier.checkpoint == checkpoint
 
-    def _cancel_downstream(self, checkpoint: CheckpointId) -> list[Order]:
-        orders: list[Order] = []
+    def _cancel_downstream(self, checkpoint: CheckpointId) -> list[TaskAction]:
+        orders: list[TaskAction] = []
         for channel, outbox in self.outboxes.items():
             outbox.put(CancelMarker(checkpoint))
             orders += self.send(channel)
         return orders
 
-    def _subsume(self, checkpoint: CheckpointId) -> list[Order]:
+    def _subsume(self, checkpoint: CheckpointId) -> list[TaskAction]:
         """Older checkpoints end with it, savepoints do not.
 
         One that was acked is not discarded: it may have completed without our hearing of it.
         """
-        orders: list[Order] = []
+        orders: list[TaskAction] = []
         for older in sorted(self.parts):
             part = self.parts[older]
             if older < checkpoint and not part.barrier.kind.is_savepoint:
@@ -494,7 +498,7 @@ class Task:
                 orders += [] if part.persisting else dropped
         return orders
 
-    def _drop_part(self, checkpoint: CheckpointId) -> list[Order]:
+    def _drop_part(self, checkpoint: CheckpointId) -> list[TaskAction]:
         if self.parts.pop(checkpoint, None) is None:
             return []
         return [Discard(checkpoint)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from weir.core.admission import Refused, judge
+from weir.core.graph_validation import Refused, validate
 from weir.core.ids import EdgeId, OperatorId
 from weir.core.key_groups import default_max_parallelism
 from weir.core.snapshots import Redistribution
@@ -70,7 +70,7 @@ def build(sinks: Sequence[WrittenStream], defaults: GraphDefaults) -> JobGraph:
 
 def admit(graph: JobGraph) -> None:
     """Refuse a graph that could not be checkpointed, with every reason there is (spec C20)."""
-    refusals = [found for found in judge(graph.topology) if isinstance(found, Refused)]
+    refusals = [found for found in validate(graph.topology) if isinstance(found, Refused)]
     if refusals:
         found = [JobRejected(f"{r.subject} is refused", r.reason, r.remedy) for r in refusals]
         raise reject_all("the job", found)

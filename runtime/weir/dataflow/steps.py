@@ -15,8 +15,8 @@ from polars.exceptions import PolarsError
 
 from weir.dataflow.expressions import Compiled, compiled, evaluate, predicate
 from weir.dataflow.results import MisfitResult, first_row, fitted
-from weir.ports.failures import UserCodeFailed
 from weir.ports.operators import Batch
+from weir.ports.user_code_errors import UserCodeFailed
 
 ArrowFunction = Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]]
 PandasFunction = Callable[[Iterator[Any]], Iterable[Any]]

@@ -1,4 +1,4 @@
-"""The driver's one loop: an event at a time into the core, its actions to the hands.
+"""The driver's one loop: an event at a time into the core, its actions to the action_runner.
 
 Whatever happens anywhere reaches the core through this queue, so a driver's life is one sequence of
 events; written down, it can be replayed. The clock and the dice are read here and nowhere else.
@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
+from weir.core.action_log import Level, Line, tell
 from weir.core.coordinator.actions import EndDriver
-from weir.core.hearing import heard
+from weir.core.event_log import describe_event
 from weir.core.invariants import violations
-from weir.core.job import Action, DriverAction, Event, Job, next_deadline, step
-from weir.core.telling import Level, Line, tell
-from weir.driver.passing_time import PassingTime
+from weir.core.job_master import Action, DriverAction, Event, Job, next_deadline, step
+from weir.driver.loop_clock import LoopClock
 from weir.errors import WeirError
 
 log = logging.getLogger("weir.driver")
@@ -31,13 +31,13 @@ LEVELS = {
 LONGEST_WAIT_SECONDS = 60.0
 
 
-class Hands(Protocol):
+class ActionHandler(Protocol):
     """Whoever carries actions out. Must not wait: what takes time answers with an event later."""
 
     def carry_out(self, action: DriverAction, job: Job) -> None: ...
 
 
-Witness = Callable[[Event, Job, tuple[Action, ...]], None]
+StepListener = Callable[[Event, Job, tuple[Action, ...]], None]
 """Sees every step after it was decided and before it is carried out."""
 
 
@@ -46,11 +46,11 @@ class Loop:
     """Decides by the core until the driver's end."""
 
     name: str
-    hands: Hands
-    witnesses: Sequence[Witness]
+    action_runner: ActionHandler
+    listeners: Sequence[StepListener]
     job: Job
     end: EndDriver | None = None
-    time: PassingTime = field(default_factory=PassingTime)
+    time: LoopClock = field(default_factory=LoopClock)
     _queue: SimpleQueue[Event | WeirError] = field(default_factory=SimpleQueue)
     _dice: random.Random = field(default_factory=random.Random)
 
@@ -85,18 +85,18 @@ class Loop:
             return None
 
     def _pass_time(self) -> None:
-        """Time first: an event is judged by when it was heard."""
+        """Time first: an event is judged by when it was describe_event."""
         passed = self.time.passed(self._dice.random)
         if passed is not None:
             self._step(passed)
 
     def _step(self, event: Event) -> None:
-        self._log(heard(event, self.name))
+        self._log(describe_event(event, self.name))
         self.job, actions = step(self.job, event)
         broken = violations(self.job)
         assert not broken, f"{event} broke a promise: {broken[0]}"
-        for witness in self.witnesses:
-            witness(event, self.job, actions)
+        for on_step in self.listeners:
+            on_step(event, self.job, actions)
         self._carry_out(actions)
 
     def _carry_out(self, actions: tuple[Action, ...]) -> None:
@@ -105,7 +105,7 @@ class Loop:
             if isinstance(action, EndDriver):
                 self.end = action
                 return
-            self.hands.carry_out(action, self.job)
+            self.action_runner.carry_out(action, self.job)
 
     def _log(self, line: Line) -> None:
         log.log(LEVELS[line.level], "%s", line.text)

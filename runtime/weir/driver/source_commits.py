@@ -13,11 +13,11 @@ from threading import Thread
 from weir.core.coordinator.actions import ReportCompleted
 from weir.core.enumerator import Pool
 from weir.core.ids import OperatorId, SplitId
-from weir.core.job import Action, Event, Job
+from weir.core.job_master import Action, Event, Job
 from weir.core.snapshots import Manifest
-from weir.ports.failures import in_words
-from weir.ports.sources import SPLITS, Commits, KeptSplit, Source
-from weir.state.files import read_list
+from weir.ports.sources import SPLITS, CheckpointedSplit, CheckpointListener, Source
+from weir.ports.user_code_errors import describe_error
+from weir.state.snapshot_files import read_list
 from weir.storage.objects import ObjectStore
 from weir.storage.state_files import fetch
 
@@ -30,7 +30,7 @@ class SourceCommits:
     """The sources that want to know."""
 
     def __init__(self, sources: Mapping[OperatorId, Source], store: ObjectStore) -> None:
-        self._sources = {o: s for o, s in sources.items() if isinstance(s, Commits)}
+        self._sources = {o: s for o, s in sources.items() if isinstance(s, CheckpointListener)}
         self._store = store
         self._completed: SimpleQueue[Manifest | None] = SimpleQueue()
         self._thread = Thread(target=self._run, name="weir-source-commits", daemon=True)
@@ -39,7 +39,7 @@ class SourceCommits:
         if self._sources:
             self._thread.start()
 
-    def witness(self, event: Event, job: Job, actions: tuple[Action, ...]) -> None:
+    def on_step(self, event: Event, job: Job, actions: tuple[Action, ...]) -> None:
         del event, job
         for action in actions:
             if isinstance(action, ReportCompleted) and action.manifest.kind.commits:
@@ -70,14 +70,16 @@ class SourceCommits:
             except Empty:
                 return
 
-    def _tell(self, operator: OperatorId, source: Commits, manifest: Manifest) -> None:
+    def _tell(self, operator: OperatorId, source: CheckpointListener, manifest: Manifest) -> None:
         pool = dict(manifest.coordinators).get(operator)
         assert isinstance(pool, Pool), "every source has an enumerator"
         try:
             unread = (*pool.free, *self._being_read(operator, manifest))
             source.completed(pool.seen, unread)
         except BaseException as problem:  # noqa: BLE001 - connectors, user code, native code
-            log.warning("%s could not commit what has been read: %s", operator, in_words(problem))
+            log.warning(
+                "%s could not commit what has been read: %s", operator, describe_error(problem)
+            )
 
     def _being_read(self, operator: OperatorId, manifest: Manifest) -> Iterator[SplitId]:
         """The splits that readers had not finished."""
@@ -85,10 +87,10 @@ class SourceCommits:
         for handle in (handle for snapshot in snapshots for handle in snapshot.lists):
             if handle.name == SPLITS:
                 for item in read_list(fetch(self._store, handle.file), 0, handle.items):
-                    yield KeptSplit.decode(item).split
+                    yield CheckpointedSplit.decode(item).split
 
-    def _stop(self, operator: OperatorId, source: Commits) -> None:
+    def _stop(self, operator: OperatorId, source: CheckpointListener) -> None:
         try:
             source.stop()
         except BaseException as problem:  # noqa: BLE001 - connectors, user code, native code
-            log.warning("%s did not stop cleanly: %s", operator, in_words(problem))
+            log.warning("%s did not stop cleanly: %s", operator, describe_error(problem))

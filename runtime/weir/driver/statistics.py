@@ -12,7 +12,7 @@ from enum import StrEnum
 from weir.core.attempt import ReportRestart, ReportStatus
 from weir.core.coordinator import actions, events
 from weir.core.ids import CheckpointId, Millis, SubtaskId
-from weir.core.job import Action, Event, Job, Launch
+from weir.core.job_master import Action, Event, Job, Launch
 from weir.core.lifecycle import JobStatus, TimePassed
 from weir.core.phases import Ended, Phase
 from weir.core.snapshots import CheckpointKind, Manifest
@@ -68,7 +68,7 @@ class Counts:
 
 
 class Statistics:
-    """A witness of every step; readers on other threads take copies."""
+    """A on_step of every step; readers on other threads take copies."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -87,7 +87,7 @@ class Statistics:
         self.newest: CheckpointRecord | None = None
         """The newest completed one that the job can go on from, however long ago."""
 
-    def witness(self, event: Event, job: Job, said: tuple[Action, ...]) -> None:
+    def on_step(self, event: Event, job: Job, said: tuple[Action, ...]) -> None:
         with self._lock:
             match event:
                 case TimePassed(now, ahead=ahead):

@@ -14,32 +14,32 @@ from typing import IO
 from weir.core import attempt as attempts
 from weir.core import coordinator as checkpoints
 from weir.core.coordinator import EpochState
-from weir.core.coordinator.state import OwnCheckpoints, Unclaimed
+from weir.core.coordinator.coordinator_state import OwnCheckpoints, Unclaimed
 from weir.core.enumerator import Splits
-from weir.core.health import Health
 from weir.core.ids import OperatorId
 from weir.core.invariants import violations
-from weir.core.job import Action, Event, Job, step
+from weir.core.job_master import Action, Event, Job, step
 from weir.core.policy import Policy
 from weir.core.restarts import ExponentialDelay, FailureRate, FixedDelay, NoRestart, Strategy
+from weir.core.stall_detector import StallDetector
 from weir.core.topology import Topology
-from weir.wire.values import from_json, register, to_json
+from weir.wire.json_codec import from_json, register, to_json
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class InitialState:
     """What a driver's decisions begin with."""
 
     policy: Policy
     topology: Topology
     strategy: Strategy
-    reign: EpochState
+    epoch_state: EpochState
     splits: Mapping[OperatorId, Splits]
     without_in_flight: bool
-    health: Health
+    health: StallDetector
 
     def job(self) -> tuple[Job, tuple[Action, ...]]:
-        state, commits = checkpoints.begin(self.policy, self.topology, self.reign)
+        state, commits = checkpoints.begin(self.policy, self.topology, self.epoch_state)
         attempt = attempts.initial(self.topology, self.strategy)
         job = Job(
             attempt,
@@ -51,17 +51,19 @@ class Beginning:
         return job, commits
 
 
-register(Beginning, OwnCheckpoints, Unclaimed, NoRestart, FixedDelay, ExponentialDelay, FailureRate)
+register(
+    InitialState, OwnCheckpoints, Unclaimed, NoRestart, FixedDelay, ExponentialDelay, FailureRate
+)
 
 
 class Trace:
     """The file of one driver. It is flushed at each step, for drivers die without notice."""
 
-    def __init__(self, path: Path, beginning: Beginning) -> None:
+    def __init__(self, path: Path, initial_state: InitialState) -> None:
         self._file: IO[str] = path.open("w", encoding="utf-8")
-        self._write(to_json(beginning))
+        self._write(to_json(initial_state))
 
-    def witness(self, event: Event, job: Job, actions: tuple[Action, ...]) -> None:
+    def on_step(self, event: Event, job: Job, actions: tuple[Action, ...]) -> None:
         del job
         self._write({"event": to_json(event), "actions": _names(actions)})
 
@@ -75,9 +77,9 @@ class Trace:
 
 def replay(lines: Iterator[str]) -> Iterator[str]:
     """Everything about a trace that is not as the core decides it: nothing, when all is well."""
-    beginning = from_json(json.loads(next(lines)), object)
-    assert isinstance(beginning, Beginning), "a trace says first how its driver began"
-    job, _ = beginning.job()
+    initial_state = from_json(json.loads(next(lines)), object)
+    assert isinstance(initial_state, InitialState), "a trace says first how its driver began"
+    job, _ = initial_state.job()
     for number, line in enumerate(lines, start=2):
         if not line.endswith("\n"):
             return

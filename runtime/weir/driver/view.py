@@ -19,7 +19,7 @@ from weir.core.lifecycle import JobStatus
 from weir.core.policy import Policy
 from weir.core.snapshots import CheckpointKind
 from weir.dataflow.physical import JobGraph
-from weir.driver.reporting import report_of
+from weir.driver.job_report import report_of
 from weir.driver.statistics import CheckpointRecord, Fate, Statistics, SubtaskRecord
 from weir.errors import JobRejected
 from weir.rest import checkpoints as shown
@@ -33,8 +33,8 @@ from weir.rest.orders import (
     TakeCheckpoint,
     TakeSavepoint,
 )
-from weir.wire.control import Gauge, Pulse, Registered
-from weir.wire.links import Address
+from weir.wire.authenticated_sockets import Address
+from weir.wire.control_messages import Heartbeat, Registered, SubtaskMetrics
 
 NO_TIME = 1 << 62
 """A watermark this far away, in either direction, is no point in time."""
@@ -64,7 +64,7 @@ class KnownSlots(Protocol):
 
     def addresses(self) -> dict[SlotId, Address]: ...
 
-    def pulses(self) -> dict[SlotId, tuple[Registered, Pulse]]: ...
+    def heartbeats(self) -> dict[SlotId, tuple[Registered, Heartbeat]]: ...
 
 
 class RunningDriver(Protocol):
@@ -132,11 +132,11 @@ class DriverView:
             ),
         )
 
-    def _gauges(self) -> dict[SubtaskId, tuple[SlotId, Gauge]]:
+    def _gauges(self) -> dict[SubtaskId, tuple[SlotId, SubtaskMetrics]]:
         return {
             gauge.subtask: (slot, gauge)
-            for slot, (_, pulse) in self._driver.slots.pulses().items()
-            for gauge in pulse.gauges
+            for slot, (_, heartbeat) in self._driver.slots.heartbeats().items()
+            for gauge in heartbeat.gauges
         }
 
     def settings(self) -> shown.CheckpointingSettings:
@@ -291,13 +291,15 @@ class DriverView:
 
 
 def _subtasks(
-    operator: OperatorId, parallelism: int, gauges: Mapping[SubtaskId, tuple[SlotId, Gauge]]
+    operator: OperatorId,
+    parallelism: int,
+    gauges: Mapping[SubtaskId, tuple[SlotId, SubtaskMetrics]],
 ) -> tuple[pages.Subtask, ...]:
     known = [gauges.get(SubtaskId(operator, index)) for index in range(parallelism)]
     return tuple(_subtask(*found) for found in known if found is not None)
 
 
-def _subtask(slot: SlotId, gauge: Gauge) -> pages.Subtask:
+def _subtask(slot: SlotId, gauge: SubtaskMetrics) -> pages.Subtask:
     return pages.Subtask(
         index=gauge.subtask.index,
         slot=slot,

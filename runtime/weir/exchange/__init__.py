@@ -21,10 +21,10 @@ from typing import NamedTuple
 
 from weir.core.ids import ChannelId, SlotId
 from weir.errors import WeirError
-from weir.exchange.bell import Bell
+from weir.exchange.channel_events import Arrived, Broken, Credited, Event, Run
 from weir.exchange.connections import Incoming, Outgoing
-from weir.exchange.events import Arrived, Broken, Credited, Event, Run
-from weir.wire.links import Address, Hello, Listener, Purpose, Tls, dial
+from weir.exchange.waker import Waker
+from weir.wire.authenticated_sockets import Address, Hello, Listener, Purpose, Tls, dial
 
 __all__ = ["Arrived", "Broken", "Credited", "Event", "Exchange", "Run"]
 
@@ -60,7 +60,7 @@ class Exchange:
         self._outgoing: dict[SlotId, Outgoing] = {}
         self._incoming: dict[SlotId, Incoming] = {}
         self._unread: list[Incoming] = []
-        self._bell = Bell()
+        self._bell = Waker()
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._bell.listening, _READ)
         self._lock = Lock()

@@ -14,10 +14,10 @@ from itertools import islice
 from time import monotonic
 
 from weir.core.ids import ChannelId, SlotId
-from weir.exchange.events import Event, Run
-from weir.exchange.speech import Hearer, Message, Speaker
+from weir.exchange.channel_events import Event, Run
+from weir.exchange.frame_codec import FrameDecoder, FrameEncoder, Message
+from weir.wire.authenticated_sockets import Address
 from weir.wire.frames import FrameReader
-from weir.wire.links import Address
 
 NOT_NOW = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
@@ -46,7 +46,7 @@ class Outgoing:
         self.sock: socket.socket | None = None
         self.awaits_room = False
         self.unsent = 0
-        self._speaker = Speaker()
+        self._speaker = FrameEncoder()
         self._queue: deque[_Leaving] = deque()
 
     @property
@@ -120,7 +120,7 @@ class Incoming:
         self.peer = peer
         self.sock = sock
         self._reader = FrameReader()
-        self._hearer = Hearer(peer)
+        self._hearer = FrameDecoder(peer)
 
     @property
     def runs(self) -> frozenset[Run]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from weir.core.ids import ChannelId
 from weir.core.key_groups import owners_of
 from weir.core.topology import Edge, EdgeKind, Topology, receivers_of
-from weir.exchange.sizes import cut
+from weir.exchange.batch_sizes import cut
 from weir.wire.keys import key_groups
 
 Routed = list[tuple[ChannelId, pa.RecordBatch]]

@@ -18,7 +18,7 @@ Clock = Callable[[], Millis]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TaskInfo:
     """Where an operator runs and for whom."""
 
     subtask: SubtaskId
@@ -31,26 +31,26 @@ class Place:
     """Checkpoints build on each other, so keyed state should remember what changed."""
 
 
-def nobody_knows(checkpoint: CheckpointId) -> pa.Buffer | None:
+def no_known_changes(checkpoint: CheckpointId) -> pa.Buffer | None:
     """For states that do not remember what changed."""
     del checkpoint
     return None
 
 
 @dataclass(frozen=True, slots=True)
-class KeyedPiece:
+class KeyedSnapshot:
     """One keyed state at a barrier, to be written beside the mailbox, once, in one of two ways."""
 
     groups: KeyGroupRange
     write: Callable[[], pa.Buffer]
     """The whole state as an Arrow file."""
     name: str = ""
-    since: Callable[[CheckpointId], pa.Buffer | None] = nobody_knows
+    since: Callable[[CheckpointId], pa.Buffer | None] = no_known_changes
     """The rows that changed since that checkpoint, to be laid over its files; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
-class ListPiece:
+class ListSnapshot:
     """Operator state at a barrier: encoded items, to be shared out by its redistribution."""
 
     name: str
@@ -67,8 +67,8 @@ def nothing_to_release() -> None:
 class Captured:
     """The synchronous part of a snapshot: cheap to take, whatever the size of the state."""
 
-    keyed: tuple[KeyedPiece, ...] = ()
-    lists: tuple[ListPiece, ...] = ()
+    keyed: tuple[KeyedSnapshot, ...] = ()
+    lists: tuple[ListSnapshot, ...] = ()
     transactions: tuple[Transaction, ...] = ()
     before_ack: tuple[Callable[[], None], ...] = ()
     """Makes sealed transactions durable; runs beside the mailbox, and raising is a decline."""
@@ -77,7 +77,7 @@ class Captured:
 
 
 @dataclass(frozen=True, slots=True)
-class Heritage:
+class RestoredState:
     """What a subtask begins with, read and verified."""
 
     keyed: Sequence[tuple[KeyGroupRange, pa.Buffer]] = ()
@@ -118,7 +118,7 @@ class Operator(Protocol):
     def capture(self, checkpoint: CheckpointId) -> Captured:
         """The state as of now. Must not grow with the state."""
 
-    def restore(self, heritage: Heritage) -> None:
+    def restore(self, restored_state: RestoredState) -> None:
         """Begin with this. Called once, before anything else."""
 
     def completed(self, checkpoint: CheckpointId) -> None:

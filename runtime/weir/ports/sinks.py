@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from weir.core.ids import OperatorId, SubtaskId
-from weir.ports.operators import Batch, Place
+from weir.ports.operators import Batch, TaskInfo
 
 
 @dataclass(frozen=True, slots=True)
-class Sealed:
+class SealedTransaction:
     """A transaction that takes no more rows."""
 
     name: str
@@ -27,7 +27,7 @@ class Writer(Protocol):
 
     def write(self, batch: Batch) -> None: ...
 
-    def seal(self) -> Sealed | None:
+    def seal(self) -> SealedTransaction | None:
         """End the open transaction; None if it has no rows."""
 
     def close(self) -> None:
@@ -63,7 +63,7 @@ class SinkOwner:
 
 
 @runtime_checkable
-class Claims(Protocol):
+class ClaimsTarget(Protocol):
     """What a committer may be besides: one whose place belongs to one job at a time."""
 
     def claim(self, owner: SinkOwner) -> None:
@@ -73,6 +73,6 @@ class Claims(Protocol):
 class Sink(Protocol):
     """A description that travels to the slots by pickle; it opens nothing when it is made."""
 
-    def open(self, place: Place) -> Writer: ...
+    def open(self, place: TaskInfo) -> Writer: ...
 
     def committer(self) -> Committer: ...

@@ -22,7 +22,7 @@ EVENT_TIME = "event time"
 """The name of another state, where a source tells the time: one item, from each of its readers."""
 
 
-class KeptTime(NamedTuple):
+class CheckpointedTime(NamedTuple):
     """The event time of a reader in a checkpoint, without the delay that is allowed to rows."""
 
     reached: Millis
@@ -38,7 +38,7 @@ class KeptTime(NamedTuple):
         return cls(*json.loads(item))
 
 
-class KeptSplit(NamedTuple):
+class CheckpointedSplit(NamedTuple):
     """A split in a checkpoint, once it was assigned."""
 
     split: SplitId
@@ -109,7 +109,7 @@ class Source(Protocol):
 
 
 @runtime_checkable
-class Commits(Protocol):
+class CheckpointListener(Protocol):
     """What a source may be besides: one that wants to know what is never asked for again."""
 
     def completed(self, seen: str, unread: tuple[SplitId, ...]) -> None:

@@ -9,7 +9,7 @@ import ssl
 from contextlib import suppress
 
 from weir.errors import JobRejected
-from weir.wire.links import Tls
+from weir.wire.authenticated_sockets import Tls
 
 ROUNDS = 4
 """Enough for all that is said in a handshake, whatever the version."""

@@ -17,7 +17,7 @@ from weir.rest.app import create_app
 from weir.rest.certificates import check_certificate
 from weir.rest.limits import LONGEST_HEAD, MOST_REQUESTS, CountedListener
 from weir.rest.view import JobView
-from weir.wire.links import Tls
+from weir.wire.authenticated_sockets import Tls
 
 log = logging.getLogger("weir.rest")
 

@@ -14,13 +14,13 @@ from weir.core.ids import CheckpointId, EdgeId
 from weir.core.key_groups import range_of
 from weir.dataflow.physical import AggregateHead
 from weir.errors import JobRejected
-from weir.ports.operators import Batch, Captured, Heritage, KeyedPiece, Place
+from weir.ports.operators import Batch, Captured, KeyedSnapshot, RestoredState, TaskInfo
 from weir.slot.relay import Stateless
-from weir.state.changes import ChangedSlots
-from weir.state.files import read_keyed, write_keyed
-from weir.state.history import History, Past
-from weir.state.index import Slots
-from weir.state.table import AggregateTable, CapturedTable
+from weir.state.aggregate_table import AggregateTable, CapturedTable
+from weir.state.change_history import CapturedChanges, ChangeHistory
+from weir.state.changed_rows import ChangedRows
+from weir.state.key_index import RowNumbers
+from weir.state.snapshot_files import read_keyed, write_keyed
 from weir.wire.keys import key_groups
 
 STATE_NAME = "aggregates"
@@ -30,13 +30,13 @@ _ROWS_PER_OUTPUT = 1 << 16
 class AggregateOperator(Stateless):
     """Keeps running aggregates of each key and emits the keys that changed."""
 
-    def __init__(self, head: AggregateHead, place: Place) -> None:
+    def __init__(self, head: AggregateHead, place: TaskInfo) -> None:
         self._head = head
         self._max_parallelism = place.max_parallelism
         self._groups = range_of(place.subtask.index, place.parallelism, place.max_parallelism)
         self._table = AggregateTable(head.keys, head.aggregates, head.input)
-        self._changed = ChangedSlots()
-        self._history = History() if place.is_incremental else None
+        self._changed = ChangedRows()
+        self._history = ChangeHistory() if place.is_incremental else None
 
     def process(self, edge: EdgeId, batch: Batch) -> Iterable[Batch]:  # noqa: ARG002 - one input
         slots = self._table.update(batch)
@@ -54,18 +54,20 @@ class AggregateOperator(Stateless):
     def capture(self, checkpoint: CheckpointId) -> Captured:
         assert self._changed.is_empty, "a flush comes before each barrier"
         captured = self._table.capture()
-        past = self._history.captured(checkpoint) if self._history is not None else Past(())
+        past = (
+            self._history.captured(checkpoint) if self._history is not None else CapturedChanges(())
+        )
 
         def since(base: CheckpointId) -> pa.Buffer | None:
             slots = past.changed_since(base)
             return None if slots is None else self._write(captured, slots)
 
-        piece = KeyedPiece(self._groups, lambda: self._write(captured), STATE_NAME, since)
+        piece = KeyedSnapshot(self._groups, lambda: self._write(captured), STATE_NAME, since)
         return Captured(keyed=(piece,), release=captured.release)
 
-    def restore(self, heritage: Heritage) -> None:
+    def restore(self, restored_state: RestoredState) -> None:
         is_as_it_was = True
-        for groups, data in heritage.keyed:
+        for groups, data in restored_state.keyed:
             state = read_keyed(data, groups)
             if state.name != STATE_NAME:
                 raise JobRejected(
@@ -77,13 +79,13 @@ class AggregateOperator(Stateless):
             is_as_it_was = is_as_it_was and state.table.schema.equals(self._table.schema)
         # What is of other types now cannot be laid over the files of then.
         if self._history is not None and is_as_it_was:
-            self._history.restored(heritage.checkpoint)
+            self._history.restored(restored_state.checkpoint)
 
     def completed(self, checkpoint: CheckpointId) -> None:
         if self._history is not None:
             self._history.completed(checkpoint)
 
-    def _batches(self, slots: Slots) -> Iterator[Batch]:
+    def _batches(self, slots: RowNumbers) -> Iterator[Batch]:
         for begin in range(0, len(slots), _ROWS_PER_OUTPUT):
             columns = self._table.rows(slots[begin : begin + _ROWS_PER_OUTPUT])
             typed = [
@@ -92,7 +94,7 @@ class AggregateOperator(Stateless):
             ]
             yield pa.RecordBatch.from_arrays(typed, schema=self._head.output)
 
-    def _write(self, captured: CapturedTable, slots: Slots | None = None) -> pa.Buffer:
+    def _write(self, captured: CapturedTable, slots: RowNumbers | None = None) -> pa.Buffer:
         table = captured.read(slots)
         keys = pa.RecordBatch.from_arrays(
             [column.chunk(0) for column in table.columns[: len(self._head.keys)]],

@@ -15,8 +15,8 @@ from weir.dataflow.physical import FunctionHead, StateDeclaration
 from weir.dataflow.process import BroadcastProcessFunction, Made
 from weir.dataflow.results import MisfitResult, first_row, fitted
 from weir.errors import JobRejected
-from weir.ports.failures import UserCodeFailed
-from weir.ports.operators import Batch, Captured, Heritage, Place
+from weir.ports.operators import Batch, Captured, RestoredState, TaskInfo
+from weir.ports.user_code_errors import UserCodeFailed
 from weir.slot.operator_state import BroadcastMap, RowList, state_for
 from weir.slot.relay import Stateless
 
@@ -24,7 +24,7 @@ from weir.slot.relay import Stateless
 class FunctionOperator(Stateless):
     """One subtask of a function."""
 
-    def __init__(self, head: FunctionHead, place: Place) -> None:
+    def __init__(self, head: FunctionHead, place: TaskInfo) -> None:
         self._head = head
         self._place = place
         self._function = copy.deepcopy(head.function)
@@ -32,14 +32,14 @@ class FunctionOperator(Stateless):
         self._states: dict[str, RowList | BroadcastMap] = {}
         self._is_open = False
 
-    def restore(self, heritage: Heritage) -> None:
+    def restore(self, restored_state: RestoredState) -> None:
         """Declare, fill, open, in this order."""
-        assert not heritage.keyed, "a function has left no keyed state"
+        assert not restored_state.keyed, "a function has left no keyed state"
         handle = Declarations(self._name, self._make, is_connected=bool(self._head.broadcast))
         self._call("init", lambda: self._function.init(handle))
         handle.seal()
         self._expect_as_described(handle)
-        for name, items in heritage.lists.items():
+        for name, items in restored_state.lists.items():
             if name not in handle.deleted:
                 self._state(name).load(items)
         place = self._place

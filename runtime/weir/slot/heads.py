@@ -12,7 +12,7 @@ from weir.dataflow.physical import (
     SourceHead,
     Stage,
 )
-from weir.ports.operators import Operator, Place
+from weir.ports.operators import Operator, TaskInfo
 from weir.slot.aggregate import AggregateOperator
 from weir.slot.function import FunctionOperator
 from weir.slot.reading import SourceOperator
@@ -20,7 +20,7 @@ from weir.slot.relay import Stateless
 from weir.slot.writing import SinkOperator
 
 
-def operator_for(stage: Stage, place: Place) -> Operator:
+def operator_for(stage: Stage, place: TaskInfo) -> Operator:
     match stage.head:
         case SourceHead():
             return SourceOperator(stage.head)

@@ -16,9 +16,10 @@ from weir.core.attempt import FailureCause
 from weir.core.barriers import Barrier, EndOfData, Idle, Watermark
 from weir.core.coordinator import events
 from weir.core.ids import AttemptId, ChannelId, CheckpointId, Millis, SubtaskId
-from weir.core.job import SplitWanted
+from weir.core.job_master import SplitWanted
 from weir.core.lifecycle import SubtaskFinished
 from weir.core.reasons import Reason
+from weir.core.scheduler import ProcessBatches
 from weir.core.task import (
     Ack,
     Broadcast,
@@ -29,18 +30,17 @@ from weir.core.task import (
     Drain,
     Finish,
     Grant,
-    Order,
     PersistInFlight,
     Prepare,
     Task,
+    TaskAction,
     Transmit,
 )
-from weir.core.turns import Process
 from weir.exchange import Run
+from weir.exchange.batch_sizes import BATCH_BYTES, size_of
 from weir.exchange.routing import Router
-from weir.exchange.sizes import BATCH_BYTES, size_of
-from weir.ports.failures import error_of, in_words
 from weir.ports.operators import Batch, Operator
+from weir.ports.user_code_errors import describe_error, error_type
 from weir.slot.event_time import FOREVER, EventTime
 from weir.slot.pace import TURN_SECONDS, Pace
 from weir.slot.pipeline import Pipeline
@@ -57,7 +57,7 @@ LONGEST_UNFLUSHED_SECONDS = 1.0
 """However busy an operator is, what it has buffered does not wait longer."""
 
 
-Act = Callable[[Task], list[Order]]
+Act = Callable[[Task], list[TaskAction]]
 """What a task is to be told once an upload is over."""
 
 
@@ -123,7 +123,7 @@ class Hosted:
 
     # -- rows
 
-    def process(self, turn: Process) -> list[object]:
+    def process(self, turn: ProcessBatches) -> list[object]:
         """As many rows as fit into a turn; the batches and the piece that did not fit."""
         batches = merged(turn.batches)
         began, budget, done, size = perf_counter(), self.pace.rows, 0, 0
@@ -248,7 +248,7 @@ class Hosted:
 
     # -- orders of the task
 
-    def obey(self, orders: list[Order]) -> None:
+    def obey(self, orders: list[TaskAction]) -> None:
         for order in orders:
             self._carry_out(order)
         for channel in [c for c in self.withheld if not self.task.is_recording(c)]:
@@ -264,7 +264,7 @@ class Hosted:
         else:
             self.home.grant(self, channel, batches)
 
-    def _carry_out(self, order: Order) -> None:  # noqa: C901 - one case for each order
+    def _carry_out(self, order: TaskAction) -> None:  # noqa: C901 - one case for each order
         match order:
             case Transmit(channel, element):
                 self.home.transmit(self, channel, element)
@@ -304,8 +304,8 @@ class Hosted:
             captured = self.operator.capture(checkpoint)
         except BaseException as problem:  # noqa: BLE001 - connectors, user code, native code
             self.obey(self.task.fail(checkpoint, Reason.TASK_CHECKPOINT_FAILURE))
-            words = f"its synchronous part failed: {in_words(problem)}"
-            self.home.failed(self, FailureCause.CHECKPOINT, words, error_of(problem))
+            words = f"its synchronous part failed: {describe_error(problem)}"
+            self.home.failed(self, FailureCause.CHECKPOINT, words, error_type(problem))
             return
         sync_ms = int((perf_counter() - began) * 1000)
         bare = bare_snapshot(self.subtask, self.time.by_edge(), reached_end=self.task.at_end)

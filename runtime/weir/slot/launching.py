@@ -1,4 +1,4 @@
-"""Makes a subtask out of its stage and its inheritance.
+"""Makes a subtask out of its stage and its state_assignment.
 
 The operator is made by the mailbox's thread, which it belongs to; its state is read beside it, for
 that can take long, and not behind what a dead attempt still uploads. A subtask that cannot be made
@@ -17,15 +17,15 @@ from weir.core.barriers import EndOfInput
 from weir.core.channels import Inbox, Outbox
 from weir.core.ids import RECOVERED, ChannelId, CheckpointId, EdgeId, Millis, SubtaskId
 from weir.core.policy import Mode
-from weir.core.rescale import Inheritance
+from weir.core.rescale import StateAssignment
 from weir.core.snapshots import StateFile
 from weir.core.task import Task
 from weir.core.topology import Topology
 from weir.dataflow.physical import JobGraph
 from weir.exchange import Run
 from weir.exchange.routing import Router
-from weir.ports.failures import error_of, in_words, is_of_user_code
-from weir.ports.operators import Batch, Heritage, Operator, Place
+from weir.ports.operators import Batch, Operator, RestoredState, TaskInfo
+from weir.ports.user_code_errors import describe_error, error_type, is_of_user_code
 from weir.slot.event_time import EventTime
 from weir.slot.heads import operator_for
 from weir.slot.hosted import Home, Hosted
@@ -34,8 +34,8 @@ from weir.slot.keeping import StateFiles
 from weir.slot.pipeline import Pipeline
 from weir.slot.relay import Stateless
 from weir.slot.uploads import Uploads
-from weir.state.files import read_list, state_name
-from weir.wire.control import HostSubtasks
+from weir.state.snapshot_files import read_list, state_name
+from weir.wire.control_messages import DeploySubtasks
 
 CREDIT = 4
 """Batches that a sender may have on their way to one receiver."""
@@ -52,7 +52,7 @@ class Prepared:
     """A subtask that is ready to begin, or the reason why it is not."""
 
     hosted: Hosted
-    heritage: Heritage
+    restored_state: RestoredState
     replays: dict[EdgeId, list[Batch]]
     was_finished: bool
     problem: str = ""
@@ -64,8 +64,8 @@ class Prepared:
     def not_made(
         cls, hosted: Hosted, cause: FailureCause, words: str, failure: BaseException
     ) -> "Prepared":
-        nothing = cls(hosted, Heritage(), {}, was_finished=False)
-        return replace(nothing, problem=words, cause=cause, error=error_of(failure))
+        nothing = cls(hosted, RestoredState(), {}, was_finished=False)
+        return replace(nothing, problem=words, cause=cause, error=error_type(failure))
 
     def fill_inboxes(self) -> None:
         """In-flight data of the restored checkpoint comes before anything new."""
@@ -106,26 +106,28 @@ class Launcher:
     def topology(self) -> Topology:
         return self._graph.topology
 
-    def prepare(self, deploy: HostSubtasks, inheritance: Inheritance, home: Poster) -> None:
+    def prepare(
+        self, deploy: DeploySubtasks, state_assignment: StateAssignment, home: Poster
+    ) -> None:
         run = (int(deploy.epoch), int(deploy.attempt))
-        subtask = inheritance.subtask
+        subtask = state_assignment.subtask
         stage = self._graph.by_id[subtask.operator]
         try:
             operator = operator_for(stage, self._place(subtask, run, home.now))
         except BaseException as failure:  # noqa: BLE001 - connectors, user code, native code
             hosted = self._hosted(home, run, subtask, Stateless())
-            words = f"{subtask.operator} could not be set up: {in_words(failure)}"
+            words = f"{subtask.operator} could not be set up: {describe_error(failure)}"
             is_users = is_of_user_code(failure)
             cause = FailureCause.USER_CODE if is_users else FailureCause.OPERATOR
             home.post(Prepared.not_made(hosted, cause, words, failure))
             return
         hosted = self._hosted(home, run, subtask, operator)
-        self._threads.reading.submit(self._read, hosted, inheritance, deploy.restored, home)
+        self._threads.reading.submit(self._read, hosted, state_assignment, deploy.restored, home)
 
-    def _place(self, subtask: SubtaskId, run: Run, clock: Callable[[], Millis]) -> Place:
+    def _place(self, subtask: SubtaskId, run: Run, clock: Callable[[], Millis]) -> TaskInfo:
         operator = self.topology.by_id[subtask.operator]
         epoch, attempt = run
-        return Place(
+        return TaskInfo(
             subtask,
             operator.parallelism,
             operator.max_parallelism,
@@ -168,50 +170,54 @@ class Launcher:
     # -- beside the mailbox
 
     def _read(
-        self, hosted: Hosted, inheritance: Inheritance, restored: CheckpointId, home: Poster
+        self,
+        hosted: Hosted,
+        state_assignment: StateAssignment,
+        restored: CheckpointId,
+        home: Poster,
     ) -> None:
         try:
-            heritage = self._heritage(inheritance, restored)
-            self._remember_layers(hosted, heritage, inheritance)
-            replays = self._replays(inheritance)
+            restored_state = self._heritage(state_assignment, restored)
+            self._remember_layers(hosted, restored_state, state_assignment)
+            replays = self._replays(state_assignment)
         except BaseException as failure:  # noqa: BLE001 - storage and native code
-            words = f"its state could not be read: {in_words(failure)}"
+            words = f"its state could not be read: {describe_error(failure)}"
             home.post(Prepared.not_made(hosted, FailureCause.CHECKPOINT, words, failure))
             return
-        hosted.time.restore(dict(inheritance.watermarks))
-        home.post(Prepared(hosted, heritage, replays, was_finished=inheritance.finished))
+        hosted.time.restore(dict(state_assignment.watermarks))
+        home.post(Prepared(hosted, restored_state, replays, was_finished=state_assignment.finished))
 
     def _remember_layers(
-        self, hosted: Hosted, heritage: Heritage, inheritance: Inheritance
+        self, hosted: Hosted, restored_state: RestoredState, state_assignment: StateAssignment
     ) -> None:
         """What was restored may be built on, if all of it may be shared."""
-        inherited = (handle.file for handle in inheritance.keyed)
-        hosted.uploads.restored(heritage.checkpoint, inherited)
+        inherited = (handle.file for handle in state_assignment.keyed)
+        hosted.uploads.restored(restored_state.checkpoint, inherited)
         by_state: dict[str, list[StateFile]] = {}
-        for handle, (_, content) in zip(inheritance.keyed, heritage.keyed, strict=True):
+        for handle, (_, content) in zip(state_assignment.keyed, restored_state.keyed, strict=True):
             by_state.setdefault(state_name(content), []).append(handle.file)
         for state, files in by_state.items():
             if all(file.shared or not file.path for file in files):
-                hosted.uploads.layers.restored(state, heritage.checkpoint, files)
+                hosted.uploads.layers.restored(state, restored_state.checkpoint, files)
 
-    def _heritage(self, inheritance: Inheritance, restored: CheckpointId) -> Heritage:
+    def _heritage(self, state_assignment: StateAssignment, restored: CheckpointId) -> RestoredState:
         lists: dict[str, list[bytes]] = {}
-        for share in inheritance.lists:
+        for share in state_assignment.lists:
             content = self._files.fetch(share.handle.file)
             items = read_list(content, share.first, share.stop)
             lists.setdefault(share.handle.name, []).extend(items)
-        times = [time for _, time in inheritance.watermarks]
-        return Heritage(
-            keyed=[(h.groups, self._files.fetch(h.file)) for h in inheritance.keyed],
+        times = [time for _, time in state_assignment.watermarks]
+        return RestoredState(
+            keyed=[(h.groups, self._files.fetch(h.file)) for h in state_assignment.keyed],
             lists=lists,
             watermark=min(times, default=None),
             checkpoint=restored,
         )
 
-    def _replays(self, inheritance: Inheritance) -> dict[EdgeId, list[Batch]]:
+    def _replays(self, state_assignment: StateAssignment) -> dict[EdgeId, list[Batch]]:
         batches: dict[EdgeId, list[Batch]] = {}
-        operator = self.topology.by_id[inheritance.subtask.operator]
-        for share in inheritance.in_flight:
+        operator = self.topology.by_id[state_assignment.subtask.operator]
+        for share in state_assignment.in_flight:
             edge = share.handle.channel.edge
             keys = self._graph.keys.get(edge, ())
             content = self._files.fetch(share.handle.file)

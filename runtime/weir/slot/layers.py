@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from weir.core.barriers import Barrier
 from weir.core.ids import CheckpointId
-from weir.core.increments import Increments, Pieces
+from weir.core.incremental_snapshots import Increments, Pieces
 from weir.core.snapshots import StateFile
-from weir.ports.operators import KeyedPiece
+from weir.ports.operators import KeyedSnapshot
 
 MOST_LAYERS = 20
 """A whole and its layers together."""
@@ -41,19 +41,19 @@ class Layers:
         with self._lock:
             self._of(state).restored(checkpoint, dict(enumerate(files)))
 
-    def heard_completed(self, checkpoint: CheckpointId) -> None:
+    def on_completed(self, checkpoint: CheckpointId) -> None:
         with self._lock:
             for increments in self._states.values():
-                increments.heard_completed(checkpoint)
+                increments.on_completed(checkpoint)
 
-    def heard_aborted(self, checkpoint: CheckpointId) -> None:
+    def on_aborted(self, checkpoint: CheckpointId) -> None:
         with self._lock:
             for increments in self._states.values():
-                increments.heard_aborted(checkpoint)
+                increments.on_aborted(checkpoint)
 
     # -- beside the mailbox
 
-    def store(self, barrier: Barrier, piece: KeyedPiece, put: Put) -> list[StateFile]:
+    def store(self, barrier: Barrier, piece: KeyedSnapshot, put: Put) -> list[StateFile]:
         """Put up what is needed; all files of the state, in the order they are laid."""
         with self._lock:
             below = dict(self._of(piece.name).base(barrier.base))

@@ -19,18 +19,36 @@ from weir.core.enumerator import AssignSplit, NoMoreSplits, NoSplitsYet
 from weir.core.ids import AttemptId, ChannelId, CheckpointId, Millis, SubtaskId
 from weir.core.lifecycle import SubtaskRunning
 from weir.core.reasons import Reason
-from weir.core.task import Order, Task
-from weir.core.turns import Advance, Mail, Poll, Process, Reach, Rest, Turn, Turns
+from weir.core.scheduler import (
+    ControlMarker,
+    Mail,
+    PollSource,
+    ProcessBatches,
+    ScheduledWork,
+    Scheduler,
+    Suspend,
+    TimeMarker,
+)
+from weir.core.task import Task, TaskAction
 from weir.errors import WeirError
 from weir.exchange import Arrived, Broken, Credited, Exchange, Run
-from weir.ports.failures import UserCodeFailed, error_of, in_words, is_of_user_code
+from weir.ports.user_code_errors import UserCodeFailed, describe_error, error_type, is_of_user_code
 from weir.slot.hosted import OUTPUT_LIMIT, Hosted
 from weir.slot.launching import Launcher, Prepared
 from weir.slot.post import Post
 from weir.slot.reading import SourceOperator
 from weir.slot.uploads import Uploads
 from weir.wire.clocks import ProcessClock
-from weir.wire.control import Abort, Completed, Failed, Gauge, HostSubtasks, Leave, Reset, Tell
+from weir.wire.control_messages import (
+    CancelSubtasks,
+    CheckpointAborted,
+    CheckpointCompleted,
+    DeploySubtasks,
+    ShutDownSlot,
+    SubtaskFailure,
+    SubtaskMessage,
+    SubtaskMetrics,
+)
 
 log = logging.getLogger("weir.slot")
 
@@ -44,7 +62,7 @@ LONGEST_WORDS = 16 << 10
 class Settled:
     """Mail: an upload is over, one way or the other."""
 
-    act: Callable[[Task], list[Order]]
+    act: Callable[[Task], list[TaskAction]]
     words: str
     """What went wrong, if something did."""
 
@@ -67,7 +85,7 @@ class Mailbox:
         self._speak = speak
         self._post = Post(exchange, launcher.topology)
         self._hosted: dict[SubtaskId, Hosted] = {}
-        self._turns = Turns(OUTPUT_LIMIT, batch_limit=BATCH_LIMIT)
+        self._turns = Scheduler(OUTPUT_LIMIT, batch_limit=BATCH_LIMIT)
         self._alarms: dict[SubtaskId, Millis] = {}
         self._left: list[Uploads] = []
         """Of subtasks that were reset, until they have ended."""
@@ -83,12 +101,12 @@ class Mailbox:
         self._inbox.append(message)
         self._exchange.wake()
 
-    def gauges(self) -> tuple[Gauge, ...]:
+    def gauges(self) -> tuple[SubtaskMetrics, ...]:
         """How the subtasks are doing; a reader beside the mailbox may see them mid-turn."""
         return tuple(self._gauge(hosted) for hosted in list(self._hosted.values()))
 
-    def _gauge(self, hosted: Hosted) -> Gauge:
-        return Gauge(
+    def _gauge(self, hosted: Hosted) -> SubtaskMetrics:
+        return SubtaskMetrics(
             subtask=hosted.subtask,
             rows_in=hosted.counts.rows_in,
             rows_out=hosted.counts.rows_out,
@@ -112,11 +130,11 @@ class Mailbox:
             self._receive(self._inbox.popleft())
         self._chores()
         turn = self._turns.next()
-        if isinstance(turn, Rest):
+        if isinstance(turn, Suspend):
             self._dry()
             turn = self._turns.next()
-        wait = self._patience() if isinstance(turn, Rest) else 0.0
-        if not isinstance(turn, Rest):
+        wait = self._patience() if isinstance(turn, Suspend) else 0.0
+        if not isinstance(turn, Suspend):
             self._take_turn(self._hosted[turn.subtask], turn)
         self._exchange_news(0.0 if self._inbox or self._post.has_local else wait)
 
@@ -181,7 +199,7 @@ class Mailbox:
 
     # -- turns
 
-    def _take_turn(self, hosted: Hosted, turn: Turn) -> None:
+    def _take_turn(self, hosted: Hosted, turn: ScheduledWork) -> None:
         self._guarded(hosted, lambda: self._take(hosted, turn))
 
     def _guarded(self, hosted: Hosted, act: Callable[[], object]) -> None:
@@ -189,7 +207,7 @@ class Mailbox:
         try:
             act()
         except UserCodeFailed as failure:
-            self.failed(hosted, FailureCause.USER_CODE, str(failure), error_of(failure))
+            self.failed(hosted, FailureCause.USER_CODE, str(failure), error_type(failure))
         except (AssertionError, KeyboardInterrupt):
             raise
         except BaseException as problem:  # a panic of native code and sys.exit too
@@ -197,22 +215,22 @@ class Mailbox:
                 log.warning("%s failed", hosted.subtask, exc_info=True)
             is_users = is_of_user_code(problem)
             cause = FailureCause.USER_CODE if is_users else FailureCause.OPERATOR
-            self.failed(hosted, cause, in_words(problem), error_of(problem))
+            self.failed(hosted, cause, describe_error(problem), error_type(problem))
 
-    def _take(self, hosted: Hosted, turn: Turn) -> None:
+    def _take(self, hosted: Hosted, turn: ScheduledWork) -> None:
         match turn:
             case Mail(_, message):
                 self._read_mail(hosted, message)
-            case Reach(_, channel, marker):
+            case ControlMarker(_, channel, marker):
                 hosted.obey(hosted.task.reach(channel, marker, self._clock.now()))
-            case Advance(_, channel, marker):
+            case TimeMarker(_, channel, marker):
                 if not hosted.advance(channel, marker):
                     hosted.task.inboxes[channel].put_back(marker)
-            case Process():
+            case ProcessBatches():
                 hosted.obey(self._turns.processed(turn, hosted.process(turn)))
-            case Poll():
+            case PollSource():
                 hosted.poll()
-            case Rest():
+            case Suspend():
                 pass
 
     def _read_mail(self, hosted: Hosted, message: object) -> None:
@@ -220,11 +238,11 @@ class Mailbox:
         match message:
             case Barrier():
                 hosted.obey(task.trigger(message, now))
-            case Abort(checkpoint):
-                hosted.uploads.layers.heard_aborted(checkpoint)
+            case CheckpointAborted(checkpoint):
+                hosted.uploads.layers.on_aborted(checkpoint)
                 hosted.obey(task.abort(checkpoint, now))
-            case Completed(checkpoint, kind, leaving):
-                hosted.uploads.heard_completed(checkpoint)
+            case CheckpointCompleted(checkpoint, kind, leaving):
+                hosted.uploads.on_completed(checkpoint)
                 hosted.obey(task.complete(checkpoint, kind, leaving=leaving))
             case Settled(act, words):
                 hosted.settled(act, words)
@@ -238,25 +256,27 @@ class Mailbox:
 
     def _receive(self, message: object) -> None:
         match message:
-            case HostSubtasks():
+            case DeploySubtasks():
                 self._launch(message)
             case Prepared():
                 self._begin(message)
-            case Reset(subtasks):
+            case CancelSubtasks(subtasks):
                 self._reset(subtasks)
-            case Tell(subtask, attempt, mail):
+            case SubtaskMessage(subtask, attempt, mail):
                 self._deliver(subtask, attempt, mail)
-            case Leave():
+            case ShutDownSlot():
                 self._is_over.set()
             case _:
                 assert callable(message), f"nobody posts {message}"
                 message()
 
-    def _launch(self, deploy: HostSubtasks) -> None:
-        self._reset(tuple(inheritance.subtask for inheritance in deploy.inheritances))
+    def _launch(self, deploy: DeploySubtasks) -> None:
+        self._reset(
+            tuple(state_assignment.subtask for state_assignment in deploy.state_assignments)
+        )
         self._post.seat(deploy)
-        for inheritance in deploy.inheritances:
-            self._launcher.prepare(deploy, inheritance, self)
+        for state_assignment in deploy.state_assignments:
+            self._launcher.prepare(deploy, state_assignment, self)
 
     def _begin(self, prepared: Prepared) -> None:
         """The state has been read: restore it, say so, and take part."""
@@ -272,7 +292,7 @@ class Mailbox:
         self._guarded(hosted, lambda: self._restore(hosted, prepared))
 
     def _restore(self, hosted: Hosted, prepared: Prepared) -> None:
-        hosted.operator.restore(prepared.heritage)
+        hosted.operator.restore(prepared.restored_state)
         prepared.fill_inboxes()
         hosted.is_ready = True
         self._turns.add(hosted.task)
@@ -359,7 +379,7 @@ class Mailbox:
     def say(self, event: object) -> None:
         self._speak(event)
 
-    def settle(self, hosted: Hosted, act: Callable[[Task], list[Order]], words: str) -> None:
+    def settle(self, hosted: Hosted, act: Callable[[Task], list[TaskAction]], words: str) -> None:
         """Called beside the mailbox: the subtask hears of it in its own turn."""
         self.post(lambda: self._settled(hosted, Settled(act, words)))
 
@@ -386,11 +406,13 @@ class Mailbox:
             self._deliver(hosted.subtask, hosted.attempt, mail.message)
 
     def failed(self, hosted: Hosted, cause: FailureCause, words: str, error: str = "") -> None:
-        """Tell the driver, once; what becomes of the subtask is its decision."""
+        """SubtaskMessage the driver, once; what becomes of the subtask is its decision."""
         if hosted.has_failed:
             return
         hosted.has_failed = True
         if hosted.is_ready:
             self._turns.remove(hosted.subtask)
             hosted.is_ready = False
-        self._speak(Failed(hosted.attempt, hosted.subtask, cause, words[:LONGEST_WORDS], error))
+        self._speak(
+            SubtaskFailure(hosted.attempt, hosted.subtask, cause, words[:LONGEST_WORDS], error)
+        )

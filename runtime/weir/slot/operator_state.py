@@ -21,7 +21,7 @@ from weir.dataflow.physical import StateDeclaration
 from weir.dataflow.results import MisfitResult, fitted
 from weir.dataflow.types import written
 from weir.errors import JobRejected
-from weir.ports.operators import ListPiece
+from weir.ports.operators import ListSnapshot
 from weir.state.columns import columns_of
 from weir.state.row_types import Row, RowType
 
@@ -115,7 +115,7 @@ class RowList:
 
     # -- for the operator
 
-    def capture(self, most_items: int) -> ListPiece:
+    def capture(self, most_items: int) -> ListSnapshot:
         batches = self._all()
         rows = sum(batch.num_rows for batch in batches)
         is_shared_out = self._declared.kind is Redistribution.SPLIT
@@ -126,7 +126,7 @@ class RowList:
             table = pa.Table.from_batches(batches, self._schema).combine_chunks()
             return table.replace_schema_metadata(marks)
 
-        return ListPiece(self._declared.name, self._declared.kind, Items(count, read))
+        return ListSnapshot(self._declared.name, self._declared.kind, Items(count, read))
 
     def load(self, items: Sequence[bytes]) -> None:
         for item in items:
@@ -222,12 +222,12 @@ class BroadcastMap:
 
     # -- for the operator
 
-    def capture(self, most_items: int) -> ListPiece:
+    def capture(self, most_items: int) -> ListSnapshot:
         del most_items
         self._is_captured = True
         entries, schema = self._entries, _marked(self._declared)
         items = Items(min(len(entries), 1), lambda: _table_of(entries, schema))
-        return ListPiece(self._declared.name, self._declared.kind, items)
+        return ListSnapshot(self._declared.name, self._declared.kind, items)
 
     def load(self, items: Sequence[bytes]) -> None:
         width = len(self._declared.keys)

@@ -10,7 +10,7 @@ from collections import defaultdict, deque
 from weir.core.ids import ChannelId, SlotId, SubtaskId
 from weir.core.topology import Topology
 from weir.exchange import Arrived, Broken, Credited, Exchange, Run
-from weir.wire.control import HostSubtasks
+from weir.wire.control_messages import DeploySubtasks
 
 News = Arrived | Credited | Broken
 
@@ -26,15 +26,15 @@ class Post:
         self._local: deque[News] = deque()
         self._early: dict[tuple[SubtaskId, Run], list[tuple[ChannelId, object]]] = defaultdict(list)
 
-    # -- seats
+    # -- subtask_addresses
 
-    def seat(self, deploy: HostSubtasks) -> None:
+    def seat(self, deploy: DeploySubtasks) -> None:
         """A deployment says where everybody sits; only its own subtasks begin anew."""
         run = (int(deploy.epoch), int(deploy.attempt))
-        self._seats = {seated.subtask: seated.slot for seated in deploy.seats}
-        self._exchange.know({s.slot: (s.host, s.port) for s in deploy.seats})
-        for inheritance in deploy.inheritances:
-            self._runs[inheritance.subtask] = run
+        self._seats = {seated.subtask: seated.slot for seated in deploy.subtask_addresses}
+        self._exchange.set_peers({s.slot: (s.host, s.port) for s in deploy.subtask_addresses})
+        for state_assignment in deploy.state_assignments:
+            self._runs[state_assignment.subtask] = run
         awaited = [k for k in self._early if k[1] >= run or self.is_current(*k)]
         self._early = defaultdict(list, {key: self._early[key] for key in awaited})
 

@@ -25,9 +25,16 @@ from weir.exchange import Exchange
 from weir.slot.keeping import Keeping, StateFiles
 from weir.slot.launching import Launcher, Manners, Threads
 from weir.slot.mailbox import Mailbox
-from weir.wire.control import Die, Failed, Leave, Pulse, Registered, Said
-from weir.wire.links import Address, Purpose, Tls, dial
-from weir.wire.messages import MessageLink, MessageTooLong
+from weir.wire.authenticated_sockets import Address, Purpose, Tls, dial
+from weir.wire.control_messages import (
+    EventReported,
+    Heartbeat,
+    Registered,
+    ShutDownSlot,
+    SubtaskFailure,
+    TerminateSlot,
+)
+from weir.wire.message_link import MessageLink, MessageTooLong
 
 log = logging.getLogger("weir.slot")
 
@@ -69,7 +76,9 @@ def host_subtasks(setting: SlotSetting, executor: str, task_attempt: int) -> Non
     launcher = Launcher(setting.graph, setting.manners, files, Threads(uploading, reading))
     mailbox = Mailbox(launcher, exchange, partial(say, link))
     threading.Thread(target=_listen, args=(link, mailbox), daemon=True, name="weir-control").start()
-    threading.Thread(target=_pulse, args=(link, mailbox), daemon=True, name="weir-pulse").start()
+    threading.Thread(
+        target=_pulse, args=(link, mailbox), daemon=True, name="weir-heartbeat"
+    ).start()
     mailbox.run()
     exchange.close()
     reading.shutdown(wait=True)
@@ -78,25 +87,25 @@ def host_subtasks(setting: SlotSetting, executor: str, task_attempt: int) -> Non
 
 
 def say(link: MessageLink, said: object) -> None:
-    """Tell the driver; an ack that no message holds becomes a decline that says so."""
+    """SubtaskMessage the driver; an ack that no message holds becomes a decline that says so."""
     try:
-        link.send(said if isinstance(said, Failed) else Said(said))
+        link.send(said if isinstance(said, SubtaskFailure) else EventReported(said))
     except MessageTooLong as problem:
         if not isinstance(said, SubtaskAcked):
             raise
         reason = Reason.CHECKPOINT_DECLINED
         told = (said.attempt, said.checkpoint, said.subtask, reason, str(problem))
-        link.send(Said(SubtaskDeclined(*told)))
+        link.send(EventReported(SubtaskDeclined(*told)))
 
 
 def _listen(link: MessageLink, mailbox: Mailbox) -> None:
     try:
         while True:
             message = link.receive()
-            if isinstance(message, Die):
+            if isinstance(message, TerminateSlot):
                 os._exit(RECYCLED)
             mailbox.post(message)
-            if isinstance(message, Leave):
+            if isinstance(message, ShutDownSlot):
                 return
     except ConnectionError as problem:
         log.info("The driver is gone, and this slot ends: %s", problem)
@@ -107,7 +116,7 @@ def _pulse(link: MessageLink, mailbox: Mailbox) -> None:
     while True:
         began = mailbox.turn_began
         turn_ms = int((time.monotonic() - began) * 1000) if began else 0
-        link.send(Pulse(turn_ms, _resident_bytes(), mailbox.gauges()))
+        link.send(Heartbeat(turn_ms, _resident_bytes(), mailbox.gauges()))
         time.sleep(PULSE_SECONDS)
 
 

@@ -21,8 +21,8 @@ from weir.core.enumerator import AssignSplit, Message, NoMoreSplits, NoSplitsYet
 from weir.core.ids import CheckpointId, Millis, SplitId
 from weir.core.snapshots import Redistribution
 from weir.dataflow.physical import SourceHead
-from weir.ports.operators import Batch, Captured, Heritage, ListPiece
-from weir.ports.sources import EVENT_TIME, SPLITS, KeptSplit, KeptTime, Reader
+from weir.ports.operators import Batch, Captured, ListSnapshot, RestoredState
+from weir.ports.sources import EVENT_TIME, SPLITS, CheckpointedSplit, CheckpointedTime, Reader
 from weir.slot.event_time import FOREVER, LONG_AGO
 from weir.slot.relay import Stateless
 
@@ -139,24 +139,26 @@ class SourceOperator(Stateless):
 
     def capture(self, checkpoint: CheckpointId) -> Captured:
         del checkpoint
-        items = tuple(KeptSplit(o.split, o.reader.position, o.latest).encode() for o in self._open)
-        splits = ListPiece(SPLITS, Redistribution.SPLIT, items)
+        items = tuple(
+            CheckpointedSplit(o.split, o.reader.position, o.latest).encode() for o in self._open
+        )
+        splits = ListSnapshot(SPLITS, Redistribution.SPLIT, items)
         if not self._head.event_time:
             return Captured(lists=(splits,))
-        time = KeptTime(self._reached, self._exhausted).encode()
-        return Captured(lists=(splits, ListPiece(EVENT_TIME, Redistribution.SPLIT, (time,))))
+        time = CheckpointedTime(self._reached, self._exhausted).encode()
+        return Captured(lists=(splits, ListSnapshot(EVENT_TIME, Redistribution.SPLIT, (time,))))
 
-    def restore(self, heritage: Heritage) -> None:
-        self._restore_splits(heritage.lists.get(SPLITS, ()))
-        self._restore_time(heritage.lists.get(EVENT_TIME, ()))
+    def restore(self, restored_state: RestoredState) -> None:
+        self._restore_splits(restored_state.lists.get(SPLITS, ()))
+        self._restore_time(restored_state.lists.get(EVENT_TIME, ()))
 
     def _restore_splits(self, items: Sequence[bytes]) -> None:
         for item in items:
-            self._begin(*KeptSplit.decode(item))
+            self._begin(*CheckpointedSplit.decode(item))
 
     def _restore_time(self, items: Sequence[bytes]) -> None:
         """At another parallelism it may be that of several readers, or of none."""
-        times = [KeptTime.decode(item) for item in items]
+        times = [CheckpointedTime.decode(item) for item in items]
         self._exhausted = max((time.exhausted for time in times), default=LONG_AGO)
         reached = min((time.reached for time in times), default=LONG_AGO)
         self._reached = max(reached, self._low())

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from weir.core.ids import CheckpointId, EdgeId, Millis
-from weir.ports.operators import Batch, Captured, Heritage
+from weir.ports.operators import Batch, Captured, RestoredState
 
 
 class Stateless:
@@ -38,9 +38,9 @@ class Stateless:
         del checkpoint
         return Captured()
 
-    def restore(self, heritage: Heritage) -> None:
-        assert not heritage.keyed, "a stateless operator has left no keyed state"
-        assert not heritage.lists, "a stateless operator has left no list state"
+    def restore(self, restored_state: RestoredState) -> None:
+        assert not restored_state.keyed, "a stateless operator has left no keyed state"
+        assert not restored_state.lists, "a stateless operator has left no list state"
 
     def completed(self, checkpoint: CheckpointId) -> None:
         """Nothing waits for it."""

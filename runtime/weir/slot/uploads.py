@@ -26,19 +26,19 @@ from weir.core.snapshots import (
     StateFile,
     SubtaskSnapshot,
 )
-from weir.core.task import Order, Task
-from weir.exchange.sizes import size_of
-from weir.ports.failures import in_words
-from weir.ports.operators import Captured, KeyedPiece
+from weir.core.task import Task, TaskAction
+from weir.exchange.batch_sizes import size_of
+from weir.ports.operators import Captured, KeyedSnapshot
+from weir.ports.user_code_errors import describe_error
 from weir.slot.in_flight import write_in_flight
 from weir.slot.keeping import StateFiles
 from weir.slot.layers import Layers
-from weir.state.files import write_list
+from weir.state.snapshot_files import write_list
 from weir.storage.local_copies import Owner
 
 log = logging.getLogger("weir.slot")
 
-Settle = Callable[[Callable[[Task], list[Order]], str], None]
+Settle = Callable[[Callable[[Task], list[TaskAction]], str], None]
 """Hands what the task is to be told to the mailbox, with words if something went wrong."""
 
 SHARED = "shared"
@@ -150,12 +150,12 @@ class Uploads:
         self._state_bytes = sum(file.bytes for file in known)
         self._referred[checkpoint] = frozenset(file.path for file in known if file.path)
 
-    def heard_completed(self, checkpoint: CheckpointId) -> None:
+    def on_completed(self, checkpoint: CheckpointId) -> None:
         """Copies of what only older snapshots refer to are of no use any more.
 
         A plain savepoint has none and ends none: nobody restarts from it by himself.
         """
-        self.layers.heard_completed(checkpoint)
+        self.layers.on_completed(checkpoint)
         if checkpoint not in self._referred:
             return
         for older in [c for c in list(self._referred) if c < checkpoint]:
@@ -214,7 +214,7 @@ class Uploads:
             self._referred[upload.barrier.checkpoint] = frozenset(f.path for f in whole.files())
         return whole
 
-    def _keyed_files(self, upload: Upload, piece: KeyedPiece, number: int) -> list[StateFile]:
+    def _keyed_files(self, upload: Upload, piece: KeyedSnapshot, number: int) -> list[StateFile]:
         """A savepoint stands alone, and so does a checkpoint where nothing is shared."""
         if not self._files.is_incremental or upload.barrier.kind.is_savepoint:
             return [self._put(upload, f"keyed-{number}", piece.write())]
@@ -262,7 +262,7 @@ class Uploads:
     def _failed(
         self, upload: Upload, reason: Reason, problem: BaseException, settle: Settle
     ) -> None:
-        checkpoint, words = upload.barrier.checkpoint, in_words(problem)
+        checkpoint, words = upload.barrier.checkpoint, describe_error(problem)
         # The driver warns of it, with this cause, when it aborts the checkpoint.
         log.info("%s could not upload checkpoint %s: %s", self._subtask, checkpoint, words)
         self._done(upload)

@@ -10,15 +10,15 @@ from threading import Lock
 
 from weir.core.ids import CheckpointId, EdgeId
 from weir.core.snapshots import Transaction
-from weir.ports.operators import Batch, Captured, Heritage, Place
-from weir.ports.sinks import Sealed, Sink
+from weir.ports.operators import Batch, Captured, RestoredState, TaskInfo
+from weir.ports.sinks import SealedTransaction, Sink
 from weir.slot.relay import Stateless
 
 
 class Held:
     """A sealed transaction that waits for its commit. It is made durable once, whoever asks."""
 
-    def __init__(self, transaction: Transaction, sealed: Sealed) -> None:
+    def __init__(self, transaction: Transaction, sealed: SealedTransaction) -> None:
         self.transaction = transaction
         self._sealed = sealed
         self._lock = Lock()
@@ -34,7 +34,7 @@ class Held:
 class SinkOperator(Stateless):
     """Writes all it is given."""
 
-    def __init__(self, sink: Sink, place: Place) -> None:
+    def __init__(self, sink: Sink, place: TaskInfo) -> None:
         self._place = place
         self._writer = sink.open(place)
         self._waiting: list[Held] = []
@@ -55,9 +55,9 @@ class SinkOperator(Stateless):
             before_ack=tuple(held.make_durable for held in self._waiting),
         )
 
-    def restore(self, heritage: Heritage) -> None:
+    def restore(self, restored_state: RestoredState) -> None:
         """The driver commits or aborts what an earlier attempt has sealed."""
-        assert not heritage.keyed, "a sink has left no keyed state"
+        assert not restored_state.keyed, "a sink has left no keyed state"
 
     def completed(self, checkpoint: CheckpointId) -> None:
         self._waiting = [held for held in self._waiting if held.transaction.checkpoint > checkpoint]

@@ -42,10 +42,10 @@ from weir.core.snapshots import (
 from weir.errors import JobRejected
 from weir.ports.operators import Batch
 from weir.slot.aggregate import STATE_NAME as AGGREGATES
-from weir.state.files import write_keyed
-from weir.state.shapes import KIND
+from weir.state.keyed_states import ORDINAL, ListState, MapState, ValueState
+from weir.state.snapshot_files import write_keyed
+from weir.state.state_schema import KIND
 from weir.state.timers import TIMERS, TimeMode, Timers
-from weir.state.values import ORDINAL, ListState, MapState, ValueState
 from weir.storage import manifests, state_files
 from weir.storage.by_scheme import StoreByScheme
 from weir.storage.objects import as_url

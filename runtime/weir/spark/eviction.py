@@ -14,10 +14,10 @@ from concurrent.futures import TimeoutError as TooLate
 from pathlib import Path
 from types import FrameType
 
+from weir.core.action_log import describe_outcome
 from weir.core.snapshots import CheckpointKind
-from weir.core.telling import answer_in_words
-from weir.driver.assignment import termination_log
-from weir.driver.reporting import leave_behind
+from weir.driver.driver_environment import termination_log
+from weir.driver.job_report import write_last_report
 from weir.spark.job import StreamingJob
 
 log = logging.getLogger("weir.spark")
@@ -47,7 +47,7 @@ def _save_and_go(job: StreamingJob, place: Path | None) -> None:
     try:
         saved = driver.outcome_of(driver.ask(CheckpointKind.CHECKPOINT))
         assert saved is not None, "what was just asked is known"
-        answer = answer_in_words(saved.result(GRACE_SECONDS))
+        answer = describe_outcome(saved.result(GRACE_SECONDS))
         log.warning("The checkpoint before it goes %s.", answer)
     except TooLate:
         log.warning("There was no time for a checkpoint; the job goes on from the one before.")
@@ -57,6 +57,6 @@ def _save_and_go(job: StreamingJob, place: Path | None) -> None:
 
 def _go(job: StreamingJob, place: Path | None) -> None:
     try:
-        leave_behind(job.report(), place)
+        write_last_report(job.report(), place)
     finally:
         os._exit(TERMINATED)

@@ -30,7 +30,7 @@ from weir.dataflow.physical import JobGraph, ProcessorHead, Stage
 from weir.dataflow.types import written
 from weir.errors import JobRejected
 from weir.spark.bootstrap import BootstrappedState, Savepoint
-from weir.state.values import ORDINAL, ListState
+from weir.state.keyed_states import ORDINAL, ListState
 from weir.storage import inspecting, manifests
 from weir.storage.objects import ObjectStore
 

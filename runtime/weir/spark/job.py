@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from weir.api.report import JobPhase, JobReport
 from weir.core.coordinator.actions import RequestFailed
 from weir.core.lifecycle import JobStatus
-from weir.core.recovery import Wish
+from weir.core.restore_decision import RestoreRequest
 from weir.core.snapshots import CheckpointKind
-from weir.driver.process import Driver, Ending
+from weir.driver.driver_process import Driver, DriverResult
 from weir.errors import JobRejected, WeirError
 from weir.slot.process import SlotSetting
 from weir.spark.reach import Reach
@@ -46,21 +46,21 @@ class StreamingJob:
         self.driver = driver
         self._slots = slots
         self._reach = reach
-        self._ending: Ending | None = None
+        self._ending: DriverResult | None = None
         self._problem: Exception | None = None
         self._thread: threading.Thread | None = None
 
-    def start(self, wish: Wish, crew: Crew) -> None:
+    def start(self, restore_request: RestoreRequest, crew: Crew) -> None:
         self._reach.open()
         self._slots.start(crew.setting, crew.count)
         self._thread = threading.Thread(
-            target=self._run, args=(wish,), name=f"weir-driver-{self.name}", daemon=True
+            target=self._run, args=(restore_request,), name=f"weir-driver-{self.name}", daemon=True
         )
         self._thread.start()
 
-    def _run(self, wish: Wish) -> None:
+    def _run(self, restore_request: RestoreRequest) -> None:
         try:
-            self._ending = self.driver.run(wish, self._reach.url)
+            self._ending = self.driver.run(restore_request, self._reach.url)
         except Exception as problem:
             log.debug("The driver of %s ended with an error.", self.name, exc_info=True)
             self._problem = problem

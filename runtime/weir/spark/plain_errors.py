@@ -11,7 +11,7 @@ import traceback
 from types import TracebackType
 
 from weir.errors import WeirError, terminal_lines
-from weir.ports.failures import user_frames
+from weir.ports.user_code_errors import user_frames
 
 
 class PlainErrors:

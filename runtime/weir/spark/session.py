@@ -35,7 +35,7 @@ from weir.dataflow.logical import Read, WrittenStream
 from weir.dataflow.reader import StreamReader
 from weir.dataflow.stream import Stream
 from weir.dataflow.writer import Session
-from weir.driver.assignment import Assignment, assignment_of
+from weir.driver.driver_environment import DriverEnvironment, driver_environment_of
 from weir.errors import JobRejected
 from weir.spark.data_sources import registered, with_data_sources
 from weir.spark.dataframe import DataFrameSource
@@ -80,7 +80,7 @@ class Builder:
         refuse_misnamed(self.settings)
         ours = {k.removeprefix(PREFIX): v for k, v in self.settings.items() if k.startswith(PREFIX)}
         theirs = {k: v for k, v in self.settings.items() if not k.startswith(PREFIX)}
-        assignment = with_start_settings(assignment_of(os.environ), ours)
+        assignment = with_start_settings(driver_environment_of(os.environ), ours)
         config = load_config(job_settings(without_start_settings(ours), os.environ))
         name = assignment.job or self.name
         return WeirSession(name, config, _spark(name, config, theirs), assignment)
@@ -113,7 +113,7 @@ class WeirSession:
     builder = Builder()
 
     def __init__(
-        self, name: str, config: JobConfig, spark: SparkSession, assignment: Assignment
+        self, name: str, config: JobConfig, spark: SparkSession, assignment: DriverEnvironment
     ) -> None:
         self.name = name
         self.config = config

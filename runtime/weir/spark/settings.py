@@ -19,7 +19,7 @@ from weir.api.environment_variables import (
     WEIR_MASTER,
     WEIR_PARALLELISM,
 )
-from weir.driver.assignment import Assignment
+from weir.driver.driver_environment import DriverEnvironment
 from weir.errors import JobRejected
 from weir.storage.objects import as_url
 
@@ -108,7 +108,9 @@ def job_settings(script: Mapping[str, str], variables: Mapping[str, str]) -> dic
     return _over(_read(Path(place)), nested(wished))
 
 
-def with_start_settings(assignment: Assignment, script: Mapping[str, str]) -> Assignment:
+def with_start_settings(
+    assignment: DriverEnvironment, script: Mapping[str, str]
+) -> DriverEnvironment:
     """What the script says about this start, beside what the environment says."""
     said = {name: _typed(script.get(name, "false")) for name in START_SETTINGS}
     for name, value in said.items():

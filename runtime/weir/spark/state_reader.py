@@ -22,8 +22,8 @@ from pyspark.sql.types import StructType
 
 from weir.core.snapshots import KeyedHandle, Manifest
 from weir.errors import JobRejected
-from weir.state.files import read_list
-from weir.state.looking import header_of, rows_of
+from weir.state.snapshot_files import read_list
+from weir.state.state_file_reader import header_of, rows_of
 from weir.storage import inspecting, state_files
 from weir.storage.by_scheme import StoreByScheme
 from weir.storage.inspecting import KeyedDescription, Opening

@@ -16,17 +16,17 @@ from pyspark import SparkContext, cloudpickle
 
 from weir.api.config import JobConfig
 from weir.api.environment_variables import WEIR_HOST, WEIR_LOCAL_DIR, WEIR_PORT, WEIR_TRACE
-from weir.core.recovery import Wish
+from weir.core.restore_decision import RestoreRequest
 from weir.dataflow.graph import GraphDefaults, build
 from weir.dataflow.logical import WrittenStream
 from weir.dataflow.physical import JobGraph
 from weir.dataflow.travel import check_travels
-from weir.driver.asking import Asking
-from weir.driver.assignment import Assignment
-from weir.driver.process import Driver, Submission
-from weir.driver.settings import wish_of
-from weir.driver.started import STARTED
-from weir.driver.starting import inherited_max_parallelism, is_new, refuse_live_namesake
+from weir.driver.driver_environment import DriverEnvironment
+from weir.driver.driver_process import Driver, Submission
+from weir.driver.job_startup import inherited_max_parallelism, is_new, refuse_running_duplicate
+from weir.driver.liveness_probe import LivenessProbe
+from weir.driver.policy_settings import restore_request_of
+from weir.driver.started_jobs import STARTED
 from weir.driver.view import DriverView
 from weir.errors import JobRejected
 from weir.rest.server import Place
@@ -42,7 +42,7 @@ from weir.spark.slots import SparkSlots
 from weir.storage.by_scheme import StoreByScheme
 from weir.storage.objects import ObjectStore
 from weir.storage.waiting import FIRST_ANSWER_SECONDS, FirstAnswer
-from weir.wire.links import Address, Tls
+from weir.wire.authenticated_sockets import Address, Tls
 
 HIGHEST_PORT = 65_535
 
@@ -61,26 +61,28 @@ class Wanted:
 
 
 def submit(
-    spark: SparkContext, config: JobConfig, wanted: Wanted, assignment: Assignment
+    spark: SparkContext, config: JobConfig, wanted: Wanted, assignment: DriverEnvironment
 ) -> StreamingJob:
     if assignment.job:
         STARTED.refuse_another(assignment.job)
     assignment = replace(assignment, deployment=assignment.deployment or uuid4().hex)
-    wish = wish_of(config, assignment)
+    restore_request = restore_request_of(config, assignment)
     store = StoreByScheme()
     FirstAnswer(store, wanted.directory).wait(
         None if assignment.is_managed else FIRST_ANSWER_SECONDS
     )
     tls = _tls(config)
-    refuse_live_namesake(store, wanted.directory, wish, Asking(wanted.directory, tls))
+    refuse_running_duplicate(
+        store, wanted.directory, restore_request, LivenessProbe(wanted.directory, tls)
+    )
     config = with_interval(config, wanted.written)
-    graph, given = taken_off(_graph(config, wanted, store, wish))
-    if given and not wish.path and is_new(store, wanted.directory, wish):
+    graph, given = taken_off(_graph(config, wanted, store, restore_request))
+    if given and not restore_request.path and is_new(store, wanted.directory, restore_request):
         place = savepoint_of(given, wanted.directory, store)
-        wish = replace(wish, path=place, claims=True, fresh=False)
+        restore_request = replace(restore_request, path=place, claims=True, fresh=False)
     submission = Submission(
         name=wanted.name,
-        deployment=wish.deployment,
+        deployment=restore_request.deployment,
         graph=graph,
         config=config,
         directory=wanted.directory,
@@ -96,7 +98,7 @@ def submit(
     job = StreamingJob(wanted.name, driver, slots, reach)
     setting = _setting(submission, driver.address, wanted.storage)
     save_before_eviction(job)
-    job.start(wish, Crew(setting, graph.topology.slots_needed + config.standby_slots))
+    job.start(restore_request, Crew(setting, graph.topology.slots_needed + config.standby_slots))
     STARTED.add(job)
     return job
 
@@ -113,8 +115,10 @@ def _place(submission: Submission) -> Place:
     return Place(submission.bind_host, int(port), submission.tls)
 
 
-def _graph(config: JobConfig, wanted: Wanted, store: ObjectStore, wish: Wish) -> JobGraph:
-    inherited = inherited_max_parallelism(store, wanted.directory, wish)
+def _graph(
+    config: JobConfig, wanted: Wanted, store: ObjectStore, restore_request: RestoreRequest
+) -> JobGraph:
+    inherited = inherited_max_parallelism(store, wanted.directory, restore_request)
     defaults = GraphDefaults(config.parallelism, config.max_parallelism, inherited)
     graph = build((wanted.written,), defaults)
     check_travels(graph, cloudpickle.dumps)

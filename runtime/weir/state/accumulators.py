@@ -22,7 +22,7 @@ from weir.dataflow.aggregations import (
 )
 from weir.dataflow.physical import Aggregate
 from weir.errors import JobRejected
-from weir.wire.flat import arrow_of, dtype_of
+from weir.wire.numpy_columns import arrow_of, dtype_of
 
 
 @dataclass(frozen=True, slots=True)

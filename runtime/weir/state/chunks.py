@@ -11,8 +11,8 @@ A slot holds None or a value that nobody ever changes; what it means is not know
 from typing import Generic, TypeAlias, TypeVar
 
 CHUNK_BITS = 10
-CHUNK_SLOTS = 1 << CHUNK_BITS
-OFFSET_MASK = CHUNK_SLOTS - 1
+CHUNK_ROWS = 1 << CHUNK_BITS
+OFFSET_MASK = CHUNK_ROWS - 1
 
 T = TypeVar("T")
 Chunk: TypeAlias = list[T | None]
@@ -33,7 +33,7 @@ class Chunks(Generic[T]):
         """How many captures there were; values that are copied on write remember it."""
 
     def grow(self) -> None:
-        self.chunks.append([None] * CHUNK_SLOTS)
+        self.chunks.append([None] * CHUNK_ROWS)
         self.shared.append(0)
 
     def capture(self) -> tuple[Chunk[T], ...]:

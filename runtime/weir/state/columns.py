@@ -9,8 +9,8 @@ from itertools import chain
 
 import pyarrow as pa
 
+from weir.state.row_index import Key
 from weir.state.row_types import Row
-from weir.state.slots import Key
 
 NAN = float("nan")
 """The one NaN in keys: a dictionary finds a NaN only by identity."""

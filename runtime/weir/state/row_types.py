@@ -55,7 +55,7 @@ class RowType:
         self.freeze: Callable[[Any], Row] = (
             self._freeze_one() if len(schema) == 1 else self._freeze_any
         )
-        self.thaw = _thaw_row(schema, Thawing(structs, naive_instants))
+        self.thaw = _thaw_row(schema, ConversionSettings(structs, naive_instants))
         """Makes the user's own copy of a row; None where rows are immutable as they are."""
 
     def _freeze_one(self) -> Callable[[Any], Row]:
@@ -204,14 +204,14 @@ def _instant(value: Any) -> datetime:  # noqa: ANN401 - whatever the user hands 
     return found
 
 
-class Thawing(NamedTuple):
+class ConversionSettings(NamedTuple):
     """How the user wants values back."""
 
     structs: Structs
     naive_instants: bool
 
 
-def _thaw_row(schema: pa.Schema, how: Thawing) -> Callable[[Row], Row] | None:
+def _thaw_row(schema: pa.Schema, how: ConversionSettings) -> Callable[[Row], Row] | None:
     thaws = [_thaw(field.type, how) for field in schema]
     if not any(thaws):
         return None
@@ -219,7 +219,7 @@ def _thaw_row(schema: pa.Schema, how: Thawing) -> Callable[[Row], Row] | None:
     return lambda row: tuple([thaw(row[at]) if thaw else row[at] for at, thaw in pairs])
 
 
-def _thaw(kind: pa.DataType, how: Thawing) -> Conversion | None:
+def _thaw(kind: pa.DataType, how: ConversionSettings) -> Conversion | None:
     """How the user's copy of a nested value is made; None where values are immutable."""
     if how.naive_instants and pa.types.is_timestamp(kind) and kind.tz is not None:
         return _naive

@@ -20,8 +20,8 @@ import pyarrow as pa
 from weir.core.ids import Millis
 from weir.errors import JobRejected
 from weir.state.chunks import Chunks
+from weir.state.row_index import RowIndex
 from weir.state.row_types import Row
-from weir.state.slots import KeySlots
 
 TIMERS = "$timers"
 """The name of the timers' file; no user's state can have it."""
@@ -49,7 +49,7 @@ class Timers:
         pa.field("timer.time", pa.string(), nullable=False),
     )
 
-    def __init__(self, slots: KeySlots, mode: TimeMode) -> None:
+    def __init__(self, slots: RowIndex, mode: TimeMode) -> None:
         self.column: Chunks[Expiries] = slots.column()
         self._mode = mode
         self._slots = slots

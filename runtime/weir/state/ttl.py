@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from weir.core.ids import Millis
 from weir.state.chunks import CHUNK_BITS, Chunks
+from weir.state.keyed_states import Elements, Entries, ListState, MapState, ValueState, ordinal_of
+from weir.state.row_index import RowIndex
 from weir.state.row_types import Row, RowType
-from weir.state.slots import KeySlots
-from weir.state.values import Elements, Entries, ListState, MapState, ValueState, ordinal_of
 
 EXPIRES_AT = pa.field("state.expires_at", pa.int64())
 
@@ -39,7 +39,7 @@ class Expiring(Protocol):
 class ExpiringValueState(ValueState):
     """One row for each key, for a while."""
 
-    def __init__(self, name: str, slots: KeySlots, row_type: RowType, ttl_ms: int) -> None:
+    def __init__(self, name: str, slots: RowIndex, row_type: RowType, ttl_ms: int) -> None:
         super().__init__(name, slots, row_type)
         self.fields = (EXPIRES_AT, *self.fields)
         self._ttl_ms = ttl_ms
@@ -68,7 +68,7 @@ class ExpiringValueState(ValueState):
 class ExpiringListState(ListState):
     """Rows for each key, each for a while."""
 
-    def __init__(self, name: str, slots: KeySlots, row_type: RowType, ttl_ms: int) -> None:
+    def __init__(self, name: str, slots: RowIndex, row_type: RowType, ttl_ms: int) -> None:
         super().__init__(name, slots, row_type)
         self.fields = (self.fields[0], EXPIRES_AT, *self.fields[1:])
         self._ttl_ms = ttl_ms
@@ -113,7 +113,7 @@ class ExpiringMapState(MapState):
     """Rows by user key, each for a while."""
 
     def __init__(
-        self, name: str, slots: KeySlots, rows: tuple[RowType, RowType], ttl_ms: int
+        self, name: str, slots: RowIndex, rows: tuple[RowType, RowType], ttl_ms: int
     ) -> None:
         super().__init__(name, slots, *rows)
         self.fields = (EXPIRES_AT, *self.fields)
@@ -164,10 +164,10 @@ class ExpiringMapState(MapState):
         return (self.column.captures, alive) if alive else None
 
 
-class Sweep:
+class ExpiredStateCleanup:
     """Frees dead values and the keys that had nothing else, one chunk of slots after the other."""
 
-    def __init__(self, slots: KeySlots) -> None:
+    def __init__(self, slots: RowIndex) -> None:
         self._slots = slots
         self._next = 0
 

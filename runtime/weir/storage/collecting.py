@@ -17,8 +17,8 @@ import fsspec
 
 from weir.core.checkpoint_paths import manifest_path
 from weir.core.ids import Epoch, Millis
-from weir.core.journal import CheckpointLogged, Entry
-from weir.core.recovery import Damaged, candidates
+from weir.core.log_entries import CheckpointLogged, Entry
+from weir.core.restore_decision import Damaged, candidates
 from weir.core.retention import StorageFacts, StoredFile, garbage
 from weir.core.snapshots import Manifest
 from weir.errors import JobRejected, Unavailable

@@ -9,7 +9,7 @@ else lies there.
 """
 
 from weir.core.checkpoint_paths import manifest_path
-from weir.core.recovery import Damaged
+from weir.core.restore_decision import Damaged
 from weir.core.snapshots import Manifest
 from weir.errors import JobRejected
 from weir.storage import manifests

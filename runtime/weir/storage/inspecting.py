@@ -15,7 +15,7 @@ import pyarrow as pa
 from weir.core.checkpoint_paths import manifest_path
 from weir.core.enumerator import Pool
 from weir.core.ids import EdgeId, Millis, OperatorId, SplitId
-from weir.core.recovery import Damaged
+from weir.core.restore_decision import Damaged
 from weir.core.snapshots import (
     KeyedHandle,
     KeyGroupRange,
@@ -28,7 +28,7 @@ from weir.core.snapshots import (
     Width,
 )
 from weir.errors import JobRejected
-from weir.ports.sources import SPLITS, KeptSplit
+from weir.ports.sources import SPLITS, CheckpointedSplit
 from weir.storage import manifests, state_files
 from weir.storage.contract import ObjectStore
 
@@ -122,7 +122,7 @@ class OperatorDescription:
     def positions(self) -> dict[SplitId, str]:
         """How far each split was read that a subtask had begun."""
         items = (item for one in self.lists if one.name == SPLITS for item in one.items)
-        return {kept.split: kept.position for kept in map(KeptSplit.decode, items)}
+        return {kept.split: kept.position for kept in map(CheckpointedSplit.decode, items)}
 
 
 @dataclass(frozen=True, slots=True)

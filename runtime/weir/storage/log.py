@@ -7,10 +7,10 @@ looking for entries one by one: whatever it leaves out is found by its number.
 
 import json
 
-from weir.core.journal import Entry, above, is_conclusive, to_probe
+from weir.core.log_entries import Entry, above, is_conclusive, to_probe
 from weir.errors import JobRejected, Unavailable
 from weir.storage.contract import InDoubt, NotFound, ObjectStore
-from weir.wire.values import dumps, from_json
+from weir.wire.json_codec import dumps, from_json
 
 DIGITS = 12
 """Numbers are padded, so that names sort as numbers do."""

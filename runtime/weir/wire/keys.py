@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from weir.core import key_groups as kg
 from weir.errors import JobRejected
-from weir.wire.flat import validity_of, values_of
+from weir.wire.numpy_columns import validity_of, values_of
 
 _Value = TypeVar("_Value", str, bytes)
 _Hasher = Callable[[pa.Array], kg.Hashes]

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from weir.cli.__main__ import app
 from weir.core.ids import CheckpointId, Epoch
-from weir.core.journal import EpochTaken
+from weir.core.log_entries import EpochTaken
 from weir.storage.log import JobLog
 from weir.storage.objects import store_for
 

@@ -8,14 +8,14 @@ from weir.connectors.encodings import Encoding
 from weir.connectors.file_sink import FileSink, read_committed
 from weir.core.ids import Millis, OperatorId, SubtaskId
 from weir.errors import JobRejected
-from weir.ports.operators import Place
+from weir.ports.operators import TaskInfo
 from weir.ports.sinks import SinkOwner
 
 SINK = OperatorId("my sink/äö-1")
 
 
 def a_place(epoch=1):
-    return Place(SubtaskId(SINK, 0), 2, 128, epoch, 1, lambda: Millis(0))
+    return TaskInfo(SubtaskId(SINK, 0), 2, 128, epoch, 1, lambda: Millis(0))
 
 
 def rows(first, stop):

@@ -11,9 +11,9 @@ from weir.connectors.memory_sink import MemorySink
 from weir.connectors.scratch import Scratch
 from weir.core.ids import Millis, OperatorId, SubtaskId
 from weir.errors import JobRejected
-from weir.ports.operators import Place
+from weir.ports.operators import TaskInfo
 
-PLACE = Place(SubtaskId(OperatorId("out"), 0), 1, 128, 1, 1, lambda: Millis(0))
+PLACE = TaskInfo(SubtaskId(OperatorId("out"), 0), 1, 128, 1, 1, lambda: Millis(0))
 
 
 def staged(sink, **columns):

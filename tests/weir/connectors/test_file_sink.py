@@ -24,7 +24,7 @@ from weir.connectors.file_sink import (
 from weir.connectors.staging import Staging, StagingWriter
 from weir.core.ids import Millis, OperatorId, SubtaskId
 from weir.errors import Fenced, JobRejected
-from weir.ports.operators import Place
+from weir.ports.operators import TaskInfo
 from weir.storage.memory import MemoryStore
 
 SINK = OperatorId("my sink/äö-1")
@@ -112,7 +112,7 @@ class WatchedStore:
 
 
 def a_place(index=0, epoch=1, attempt=1):
-    return Place(SubtaskId(SINK, index), 2, 128, epoch, attempt, lambda: Millis(0))
+    return TaskInfo(SubtaskId(SINK, index), 2, 128, epoch, attempt, lambda: Millis(0))
 
 
 def rows(first, stop):

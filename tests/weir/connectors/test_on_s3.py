@@ -9,9 +9,9 @@ from weir.connectors.file_sink import FileSink, committed_files, read_committed
 from weir.connectors.file_source import FileSource
 from weir.core.ids import Millis, OperatorId, SubtaskId
 from weir.errors import JobRejected
-from weir.ports.operators import Place
+from weir.ports.operators import TaskInfo
 
-PLACE = Place(SubtaskId(OperatorId("out"), 0), 1, 128, 1, 1, lambda: Millis(0))
+PLACE = TaskInfo(SubtaskId(OperatorId("out"), 0), 1, 128, 1, 1, lambda: Millis(0))
 ROWS = pa.table({"id": range(5_000), "word": [f"word {n}" for n in range(5_000)]})
 
 

@@ -24,8 +24,8 @@ from one_subtask import (
     savepoint,
 )
 from weir.core.barriers import AlignmentType, Barrier, EndOfInput
+from weir.core.scheduler import Suspend
 from weir.core.snapshots import Side
-from weir.core.turns import Rest
 
 TIMEOUT = 10
 plenty = settings(max_examples=200, deadline=None)
@@ -86,7 +86,7 @@ def _moves(slot, wires):
 
 
 def _turn(slot):
-    if not isinstance(turn := slot.turns.next(), Rest):
+    if not isinstance(turn := slot.scheduler.next(), Suspend):
         slot.play(turn)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from attempt_story import (
+from attempt_scenario import (
     APART,
     EVERYTHING,
     FIRST,
@@ -94,7 +94,7 @@ def test_a_new_drivers_slots_take_the_indexes_whose_newest_copies_they_have():
 
 
 def test_what_a_disk_held_before_this_driver_is_forgotten_once_the_index_runs_elsewhere():
-    """S13: the newest copies are beside the seat that the index had last."""
+    """S13: the newest copies are beside the placement that the index had last."""
     job = Job()
     job.tell(SlotRegistered("a", "e1", "d1"), SlotRegistered("b", "e2", "d2"), JobStarted())
     job.restored()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from attempt_story import (
+from attempt_scenario import (
     APART,
     DELAY,
     EVERYTHING,
@@ -254,7 +254,7 @@ def test_nothing_moves_an_ended_job():
     assert job.doomed() == []
     assert job.later() == []
     assert job.tell(StopConfirmed(), CancelRequested(), JobStarted(), RestorePointReady(2)) == []
-    assert sorted(job.state.roster.slots) == ["b", "c", "d"]
+    assert sorted(job.state.graph.slots) == ["b", "c", "d"]
 
 
 # News that is late, or told twice

@@ -11,7 +11,7 @@ that has come far, and an even choice among all that can happen never lets it co
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attempt_story import APART, FORWARDED, SHUFFLED
+from attempt_scenario import APART, FORWARDED, SHUFFLED
 from weir.core import attempt as a
 from weir.core.lifecycle import JobStatus, SubtaskFinished, SubtaskRunning, TimePassed
 from weir.core.phases import Ended, Restoring, Running, Stopping, status_of
@@ -87,21 +87,23 @@ class World:
         self.deployed = {s: place for s, place in self.deployed.items() if place[1] != slot}
 
     def check(self):
-        roster, phase = self.state.roster, self.state.phase
+        execution_graph, phase = self.state.graph, self.state.phase
         live = {
-            s: (e.attempt, roster.slot_of(s)) for s, e in roster.executions.items() if e[1].is_live
+            s: (e.attempt, execution_graph.slot_of(s))
+            for s, e in execution_graph.executions.items()
+            if e[1].is_live
         }
         assert live == self.deployed, "what is believed to run does run"
-        assert sorted(roster.slots) == sorted(self.alive), "registered slots live"
+        assert sorted(execution_graph.slots) == sorted(self.alive), "registered slots live"
         for region in set(self.topology.regions.values()):
             members = [s for s in self.topology.subtasks if self.topology.regions[s] == region]
-            attempts = {roster.executions[s].attempt for s in members}
+            attempts = {execution_graph.executions[s].attempt for s in members}
             assert len(attempts) == 1, "a region goes through its attempts as one"
         if isinstance(phase, Running | Stopping):
-            stages = {execution.stage for execution in roster.executions.values()}
+            stages = {execution.stage for execution in execution_graph.executions.values()}
             assert stages <= {"running", "finished"}, "a running job has nothing down"
         assert not (isinstance(phase, Ended) and self.deployed), "an ended job runs nowhere"
-        status = a.ReportStatus(*status_of(phase, roster))
+        status = a.ReportStatus(*status_of(phase, execution_graph))
         assert self.state.reported == self.status == status, "all is reported"
 
     # What can happen. Each is a thing that may not be possible now, and then does not happen.

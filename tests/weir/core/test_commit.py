@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinated_job import SAVEPOINT, WRITE, a_manifest, a_transaction
-from weir.core.commit import Verdicts, catch_up, confirm, cover, due, resolve, restored
+from weir.core.commit import TransactionDecisions, catch_up, confirm, cover, due, resolve, restored
 from weir.core.ids import OperatorId
 from weir.core.snapshots import Commit, SinkLedger, Transaction
 
@@ -141,7 +141,7 @@ def test_the_transactions_of_a_plain_savepoint_are_the_first_commit_of_the_job_i
 
 def test_an_open_transaction_is_committed_if_a_ledger_knows_it_and_aborted_if_not():
     """R5: transactions left by a dead attempt are committed or aborted, never left dangling."""
-    assert resolve(["write-0@3", "write-0@2"], keep=[a_transaction(2)]) == Verdicts(
+    assert resolve(["write-0@3", "write-0@2"], keep=[a_transaction(2)]) == TransactionDecisions(
         commit=("write-0@2",), abort=("write-0@3",)
     )
 

@@ -7,14 +7,8 @@ import pytest
 
 from weir.core import attempt as attempts
 from weir.core import coordinator as checkpoints
-from weir.core.coordinator.pending_checkpoint import (
-    CheckpointProperties,
-    Collecting,
-    Pending,
-    Persisting,
-    Preparing,
-)
-from weir.core.coordinator.state import (
+from weir.core.checkpoint_plan import CheckpointPlan
+from weir.core.coordinator.coordinator_state import (
     Checkpoints,
     Commits,
     Coordinator,
@@ -26,15 +20,21 @@ from weir.core.coordinator.state import (
     ShuttingDown,
     Subtasks,
 )
+from weir.core.coordinator.pending_checkpoint import (
+    CheckpointProperties,
+    Collecting,
+    Pending,
+    Persisting,
+    Preparing,
+)
 from weir.core.ids import CheckpointId, Epoch, Millis, OperatorId, RequestId, SubtaskId
 from weir.core.invariants import violations
-from weir.core.job import Job
+from weir.core.job_master import Job
 from weir.core.lifecycle import JobStatus
-from weir.core.plan import Plan
 from weir.core.policy import Policy
-from weir.core.requests import Origin, Request
+from weir.core.request_decider import Origin, Request
 from weir.core.restarts import NoRestart
-from weir.core.shared_files import SharedFiles
+from weir.core.shared_state_registry import SharedStateRegistry
 from weir.core.snapshots import CheckpointKind, Commit, SinkLedger
 from weir.core.topology import Operator, Topology
 
@@ -42,7 +42,7 @@ SINK = OperatorId("sink")
 SUBTASK = SubtaskId(SINK, 0)
 TOPOLOGY = Topology((Operator(SINK, 1, is_sink=True),), ())
 REQUEST = Request(1, Origin.CLOCK, CheckpointKind.CHECKPOINT, RequestId(""))
-PLAN = Plan((SUBTASK,), (SUBTASK,), ())
+PLAN = CheckpointPlan((SUBTASK,), (SUBTASK,), ())
 
 
 def a_job(**changed: object) -> Job:
@@ -126,7 +126,7 @@ BROKEN: dict[str, Callable[[], Job]] = {
         subtasks=Subtasks(at_end=frozenset({SUBTASK}))
     ),
     "S4: a file that nobody refers to": lambda: a_job(
-        checkpoints=Checkpoints(shared=SharedFiles({"shared/x": 1}))
+        checkpoints=Checkpoints(shared=SharedStateRegistry({"shared/x": 1}))
     ),
     "C12: a checkpoint outlives its job": lambda: a_job(
         stage=ShuttingDown(JobStatus.CANCELED), **pending(collecting(4, awaiting=AWAITED))

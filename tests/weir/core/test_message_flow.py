@@ -9,16 +9,16 @@ import pytest
 from message_flow import Message, messages, never_handled, never_made
 from source_tree import Module, modules
 from weir.core import attempt as attempts
-from weir.core import job
+from weir.core import job_master
 from weir.core.coordinator import actions, events
 
-DRIVER = ("runtime/weir/driver/hands.py", "runtime/weir/driver/loop.py")
-EVENTS = messages(get_args(job.Event))
-ACTIONS = messages(get_args(job.Action))
+DRIVER = ("runtime/weir/driver/action_runner.py", "runtime/weir/driver/loop.py")
+EVENTS = messages(get_args(job_master.Event))
+ACTIONS = messages(get_args(job_master.Action))
 INSIDE = messages(
     cls
     for cls in (*get_args(actions.Action), *get_args(attempts.AttemptAction))
-    if cls not in get_args(job.Action)
+    if cls not in get_args(job_master.Action)
 )
 
 
@@ -31,7 +31,7 @@ def test_the_job_hears_every_event_of_its_parts():
     """An event that the union leaves out could not be checked below."""
     every = {*get_args(events.Event), *get_args(attempts.AttemptEvent)}
 
-    assert every <= set(get_args(job.Event))
+    assert every <= set(get_args(job_master.Event))
 
 
 def test_every_event_is_made_outside_its_own_module():
@@ -47,7 +47,7 @@ def test_every_action_that_leaves_the_core_is_handled_by_the_driver():
 def test_every_action_between_the_parts_of_the_core_is_handled_by_the_job():
     """The attempt and the coordinator hear of each other only there."""
     assert {action.name for action in INSIDE} >= {"OfferRestorePoint", "ConfirmStop", "Deploy"}
-    expect_none(never_handled(INSIDE, modules("runtime/weir/core/job.py")))
+    expect_none(never_handled(INSIDE, modules("runtime/weir/core/job_master.py")))
 
 
 # The search itself

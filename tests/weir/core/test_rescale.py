@@ -23,7 +23,14 @@ from rescaled_jobs import (
 )
 from weir.core.ids import RECOVERED, EdgeId, Millis, OperatorId, SubtaskId
 from weir.core.key_groups import range_of
-from weir.core.rescale import InFlightShare, Inheritance, ListShare, heir_of, inherit, share_of
+from weir.core.rescale import (
+    InFlightShare,
+    ListShare,
+    StateAssignment,
+    assign_state,
+    share_of,
+    successor_of,
+)
 from weir.core.snapshots import (
     KeyedHandle,
     KeyGroupRange,
@@ -37,10 +44,12 @@ from weir.core.topology import EdgeKind, Operator, Topology
 POINTWISE = (EdgeKind.FORWARD, EdgeKind.REBALANCE, EdgeKind.RESCALE)
 
 
-def counts(manifest: Manifest, topology: Topology, **options) -> list[Inheritance]:
-    heritage = inherit(manifest, topology, **options)
-    assert tuple(heritage) == topology.subtasks, "one inheritance for every subtask, in order"
-    return [heritage[count(i)] for i in range(topology.by_id[COUNT].parallelism)]
+def counts(manifest: Manifest, topology: Topology, **options) -> list[StateAssignment]:
+    restored_state = assign_state(manifest, topology, **options)
+    assert tuple(restored_state) == topology.subtasks, (
+        "one state_assignment for every subtask, in order"
+    )
+    return [restored_state[count(i)] for i in range(topology.by_id[COUNT].parallelism)]
 
 
 def test_keyed_state_is_read_where_the_old_and_the_new_range_meet():
@@ -117,7 +126,7 @@ def test_broadcast_state_comes_from_one_old_subtask_that_had_not_finished():
 
     heirs = counts(manifest, a_topology(5))
     assert [[share.handle for share in heir.lists] for heir in heirs] == [[b], [b], [c], [c], [b]]
-    assert [heir_of(index, [1, 2]) for index in range(5)] == [1, 1, 2, 2, 1]
+    assert [successor_of(index, [1, 2]) for index in range(5)] == [1, 1, 2, 2, 1]
 
 
 def test_replay_begins_with_what_was_recovered_and_takes_input_before_output():
@@ -202,7 +211,7 @@ def test_a_checkpoint_can_be_restored_without_its_in_flight_data():
     )
 
     (heir,) = counts(manifest, a_topology(1), without_in_flight=True)
-    assert heir == Inheritance(count(0), lists=(ListShare(kept, 0, 1),))
+    assert heir == StateAssignment(count(0), lists=(ListShare(kept, 0, 1),))
 
 
 def test_watermarks_restart_at_the_lowest_of_all_old_subtasks():
@@ -234,7 +243,7 @@ def test_a_finished_subtask_stays_finished_and_inherits_nothing_while_the_width_
     )
 
     finished, running = counts(manifest, a_topology(2))
-    assert finished == Inheritance(count(0), finished=True)
+    assert finished == StateAssignment(count(0), finished=True)
     assert not running.finished
     assert len(running.in_flight) == len(running.lists) == 1
 
@@ -254,8 +263,8 @@ def test_an_operator_that_the_checkpoint_does_not_know_begins_empty():
     before, after = Topology((gone,), ()), Topology((newcomer,), ())
     left = SubtaskSnapshot(SubtaskId(gone.id, 0), lists=(a_list(Redistribution.UNION, 1),))
 
-    assert inherit(a_manifest(before, left), after) == {
-        subtask: Inheritance(subtask) for subtask in after.subtasks
+    assert assign_state(a_manifest(before, left), after) == {
+        subtask: StateAssignment(subtask) for subtask in after.subtasks
     }
 
 
@@ -266,20 +275,20 @@ def test_what_recovery_should_have_refused_fails_an_assertion():
 
     moved = replace(old, operators=tuple(replace(o, max_parallelism=32) for o in old.operators))
     with pytest.raises(AssertionError, match="max parallelism moved"):
-        inherit(a_manifest(old), moved)
+        assign_state(a_manifest(old), moved)
     with pytest.raises(AssertionError, match="is no more"):
-        inherit(a_manifest(old, in_flight), replace(old, edges=()))
+        assign_state(a_manifest(old, in_flight), replace(old, edges=()))
     with pytest.raises(AssertionError, match="finished and has a snapshot"):
-        inherit(a_manifest(old, in_flight, finished=[count(0)]), old)
+        assign_state(a_manifest(old, in_flight, finished=[count(0)]), old)
     with pytest.raises(AssertionError, match="caught elsewhere"):
-        inherit(a_manifest(old, replace(in_flight, subtask=count(1))), old)
+        assign_state(a_manifest(old, replace(in_flight, subtask=count(1))), old)
     united = SubtaskSnapshot(count(0), lists=(a_list(Redistribution.UNION, 1),))
     with pytest.raises(AssertionError, match="partly finished"):
-        inherit(a_manifest(old, united, finished=[count(1)]), old)
+        assign_state(a_manifest(old, united, finished=[count(1)]), old)
     late = caught(EdgeKind.HASH, 0, 1, Side.OUTPUT)
     sender = SubtaskSnapshot(SubtaskId(READ, 0), in_flight=(late,))
     with pytest.raises(AssertionError, match="on their way to a subtask that had finished"):
-        inherit(a_manifest(old, sender, finished=[count(1)]), old)
+        assign_state(a_manifest(old, sender, finished=[count(1)]), old)
 
 
 @given(st.integers(1, 40), st.integers(0, 200))

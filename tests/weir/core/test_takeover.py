@@ -7,22 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinated_job import CHECKPOINT, DIRECTORY, STOP, a_manifest
-from found_in_storage import NEW, OLD, closed, epoch
-from weir.core.coordinator.state import OwnCheckpoints, Unclaimed
-from weir.core.journal import ID_BLOCK, CheckpointLogged, EpochTaken, IdsReserved
+from storage_facts import NEW, OLD, closed, epoch
+from weir.core.coordinator.coordinator_state import OwnCheckpoints, Unclaimed
 from weir.core.lifecycle import JobStatus
-from weir.core.recovery import ReplayCommit, RestoreFrom, StartFresh, Wish
+from weir.core.log_entries import ID_BLOCK, CheckpointLogged, EpochTaken, IdsReserved
+from weir.core.restore_decision import ReplayCommit, RestoreFrom, RestoreRequest, StartFresh
 from weir.core.takeover import (
     Claim,
     Liveness,
     claim,
+    driver_to_probe,
     epoch_state,
     may_replace,
     refusal_stands,
-    to_ask,
 )
 
-WISH = Wish("submission-2")
+WISH = RestoreRequest("submission-2")
 
 
 def logged(checkpoint, epoch=1, ids_until=33):
@@ -33,9 +33,9 @@ def restoring(checkpoint, *, goes_on=True, owned=()):
     return RestoreFrom(a_manifest(checkpoint), "m", goes_on, owned)
 
 
-def claimed(*entries, resolution=None, wish=WISH):
+def claimed(*entries, resolution=None, restore_request=WISH):
     numbered = tuple(enumerate(entries))
-    return claim(numbered, resolution or StartFresh(), wish, "driver-b")
+    return claim(numbered, resolution or StartFresh(), restore_request, "driver-b")
 
 
 def test_the_first_driver_of_a_job_takes_the_first_entry():
@@ -103,7 +103,8 @@ def test_no_id_is_ever_given_out_twice(reserved, restored):
 def test_the_entry_records_where_the_driver_begins():
     """C16 C15: so that a restarted driver finds the same beginning."""
     entry = claimed(
-        resolution=restoring(9, goes_on=False), wish=Wish("submission-2", claims=True)
+        resolution=restoring(9, goes_on=False),
+        restore_request=RestoreRequest("submission-2", claims=True),
     ).entry
 
     assert (entry.goes_on, entry.restoring, entry.claims) == (False, "m", True)
@@ -111,7 +112,7 @@ def test_the_entry_records_where_the_driver_begins():
 
 def test_a_fresh_start_behind_other_checkpoints_begins_a_new_line():
     """K4 C19: nothing is restored, and no id of the line before is used again."""
-    made = claimed(logged(3), wish=Wish("submission-2", fresh=True))
+    made = claimed(logged(3), restore_request=RestoreRequest("submission-2", fresh=True))
 
     assert (made.entry.goes_on, made.entry.restoring) == (False, "")
     assert made.next_id == 33
@@ -175,8 +176,8 @@ def test_a_refusal_stands_only_on_the_log_that_is_still_there():
 # Who is replaced
 
 
-def asked(*entries, wish=None):
-    return to_ask(tuple(enumerate(entries)), wish or Wish(NEW))
+def asked(*entries, restore_request=None):
+    return driver_to_probe(tuple(enumerate(entries)), restore_request or RestoreRequest(NEW))
 
 
 def test_the_driver_of_another_submission_is_asked_before_it_is_replaced():
@@ -188,7 +189,7 @@ def test_the_driver_of_another_submission_is_asked_before_it_is_replaced():
 
 def test_a_restarted_driver_replaces_its_predecessor_without_asking():
     """R1: it serves the same submission, and its predecessor is dead or will be fenced."""
-    assert asked(epoch(OLD), logged(3), wish=Wish(OLD)) is None
+    assert asked(epoch(OLD), logged(3), restore_request=RestoreRequest(OLD)) is None
 
 
 @pytest.mark.parametrize("status", [JobStatus.STOPPED, JobStatus.CANCELED, JobStatus.FAILED])
@@ -204,7 +205,7 @@ def test_nobody_is_asked_about_a_job_that_never_ran():
 
 def test_a_submission_that_takes_over_asks_nobody():
     """C17, K2: an operator replaces its own drivers, and a person may say so."""
-    assert asked(epoch(OLD), wish=Wish(NEW, takes_over=True)) is None
+    assert asked(epoch(OLD), restore_request=RestoreRequest(NEW, takes_over=True)) is None
 
 
 def test_only_a_driver_that_answers_is_left_alone():

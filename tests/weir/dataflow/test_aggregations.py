@@ -12,7 +12,7 @@ from weir.dataflow.logical import Keyed
 from weir.dataflow.stream import Grouped
 from weir.dataflow.types import written
 from weir.errors import JobRejected
-from weir.ports.operators import Place
+from weir.ports.operators import TaskInfo
 from weir.slot.aggregate import AggregateOperator
 from written_streams import events
 
@@ -52,7 +52,7 @@ def described(rows, name, keys=("k",)):
 def in_a_slot(stream, batch):
     """The columns that a slot makes of one batch."""
     assert isinstance(stream.node, Keyed)
-    place = Place(SubtaskId(OperatorId("totals"), 0), 1, 16, 1, 1, lambda: Millis(0))
+    place = TaskInfo(SubtaskId(OperatorId("totals"), 0), 1, 16, 1, 1, lambda: Millis(0))
     operator = AggregateOperator(stream.node.head, place)
     list(operator.process(EdgeId("in"), batch))
     return pa.Table.from_batches(operator.flush(), schema=stream.schema)

@@ -5,14 +5,14 @@ import math
 import pyarrow as pa
 import pytest
 
-from chance import SEED, dice
 from edge_case_rows import rows
+from random_seed import SEED, dice
 from weir.core.ids import EdgeId, Millis, OperatorId, SubtaskId
 from weir.dataflow.aggregations import AGGREGATIONS
 from weir.dataflow.keyed import aggregate_head, check_keys
 from weir.dataflow.physical import Aggregate
 from weir.errors import JobRejected
-from weir.ports.operators import Place
+from weir.ports.operators import TaskInfo
 from weir.slot.aggregate import AggregateOperator
 
 RANDOM_ROWS = 150
@@ -49,7 +49,7 @@ def is_refused(attempt, *arguments):
 
 def of_weir(batch, key, aggregates):
     head = aggregate_head((key,), aggregates, batch.schema)
-    place = Place(SubtaskId(OperatorId("totals"), 0), 1, 16, 1, 1, lambda: Millis(0))
+    place = TaskInfo(SubtaskId(OperatorId("totals"), 0), 1, 16, 1, 1, lambda: Millis(0))
     operator = AggregateOperator(head, place)
     half = batch.num_rows // 2
     for part in (batch.slice(0, half), batch.slice(half)):

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from chance import SEED, dice, runs_all, show
 from compared_expressions import OTHERS, OVERFLOWING, others, overflowing
 from edge_case_rows import rows
+from random_seed import SEED, dice, runs_all, show
 from weir.dataflow.expressions import compiled, evaluate
 from weir.errors import JobRejected
 from weir.spark import WeirSession

@@ -8,7 +8,7 @@ import pytest
 
 from weir.dataflow.steps import Filter, MapInArrow, MapInPandas, Project
 from weir.dataflow.types import schema_of
-from weir.ports.failures import UserCodeFailed
+from weir.ports.user_code_errors import UserCodeFailed
 
 BATCH = pa.record_batch({"name": ["a", None, "c"], "value": [1, None, 3]})
 OUT = schema_of("value long")

@@ -7,8 +7,8 @@ from threading import Event
 import pytest
 
 from coordinated_job import a_manifest
-from driven_job import ObligingHands, a_loop
 from fed_jobs import MORE, ONE, READ, READ_0, TWO, FedSource
+from scripted_loop import ImmediateActionRunner, a_loop
 from split_reading import patiently
 from weir.core.coordinator.actions import ReportCompleted
 from weir.core.enumerator import Pool
@@ -22,8 +22,8 @@ from weir.core.snapshots import (
     SubtaskSnapshot,
 )
 from weir.driver.source_commits import SourceCommits
-from weir.ports.sources import SPLITS, KeptSplit
-from weir.state.files import write_list
+from weir.ports.sources import SPLITS, CheckpointedSplit
+from weir.state.snapshot_files import write_list
 from weir.storage.memory import MemoryStore
 from weir.storage.state_files import put, small
 
@@ -78,12 +78,12 @@ def completed(commits, seen, free=(), reading=(), kind=CheckpointKind.CHECKPOINT
     pools = (CoordinatorSnapshot(READ, Pool(tuple(free), seen)),)
     snapshot = SubtaskSnapshot(READ_0, lists=lists)
     manifest = replace(a_manifest(1, kind, snapshots=(snapshot,)), coordinators=pools)
-    job = a_loop(ObligingHands())[0].job
-    commits.witness(NOW, job, (ReportCompleted(manifest, 1, 1),))
+    job = a_loop(ImmediateActionRunner())[0].job
+    commits.on_step(NOW, job, (ReportCompleted(manifest, 1, 1),))
 
 
 def kept(split):
-    return write_list([KeptSplit(split, "7", Millis(0)).encode()])
+    return write_list([CheckpointedSplit(split, "7", Millis(0)).encode()])
 
 
 def test_what_is_free_and_what_is_being_read_has_not_been_read(commits, source, store):

@@ -3,7 +3,7 @@
 import pytest
 
 from coordinated_job import EVERYONE, READ_0, SUM_0
-from driven_job import ObligingHands, a_beginning, drive
+from scripted_loop import ImmediateActionRunner, an_initial_state, drive
 from weir.core.attempt import (
     FailureCause,
     ReportRestart,
@@ -13,7 +13,7 @@ from weir.core.attempt import (
 )
 from weir.core.coordinator import actions, events
 from weir.core.ids import CheckpointId, Millis
-from weir.core.job import Launch
+from weir.core.job_master import Launch
 from weir.core.lifecycle import JobStatus, SubtaskRunning, TimePassed
 from weir.core.reasons import Reason
 from weir.core.restarts import FixedDelay
@@ -22,8 +22,8 @@ from weir.driver.statistics import KEPT, Fate, Statistics
 
 
 @pytest.fixture
-def hands():
-    return ObligingHands()
+def action_runner():
+    return ImmediateActionRunner()
 
 
 @pytest.fixture
@@ -31,9 +31,9 @@ def statistics():
     return Statistics()
 
 
-def test_a_completed_checkpoint_is_counted_with_its_bytes_and_subtasks(hands, statistics):
+def test_a_completed_checkpoint_is_counted_with_its_bytes_and_subtasks(action_runner, statistics):
     """U1, C21."""
-    drive(hands, statistics.witness)
+    drive(action_runner, statistics.on_step)
     assert (statistics.counts.completed, statistics.counts.failed) == (1, 0)
     (record,) = statistics.history()
     assert (record.checkpoint, record.fate) == (1, Fate.COMPLETED)
@@ -43,9 +43,9 @@ def test_a_completed_checkpoint_is_counted_with_its_bytes_and_subtasks(hands, st
     assert record.location.endswith("chk-1")
 
 
-def test_a_checkpoint_that_came_to_nothing_keeps_its_reason(hands, statistics):
+def test_a_checkpoint_that_came_to_nothing_keeps_its_reason(action_runner, statistics):
     """C10, U1."""
-    hands.says[actions.Trigger] = lambda trigger, job: [
+    action_runner.says[actions.Trigger] = lambda trigger, job: [
         events.SubtaskDeclined(
             job.coordinator.subtasks.running[READ_0],
             trigger.barrier.checkpoint,
@@ -54,7 +54,7 @@ def test_a_checkpoint_that_came_to_nothing_keeps_its_reason(hands, statistics):
             "the disk is full",
         )
     ]
-    drive(hands, statistics.witness)
+    drive(action_runner, statistics.on_step)
     (record,) = statistics.history()
     assert (statistics.counts.completed, statistics.counts.failed) == (0, 1)
     assert record.fate is Fate.FAILED
@@ -65,18 +65,18 @@ def test_a_checkpoint_that_came_to_nothing_keeps_its_reason(hands, statistics):
 def test_a_request_that_never_became_a_checkpoint_is_no_failed_one(statistics):
     """C10."""
     refused = actions.ReportAborted(CheckpointId(0), Reason.TOO_MANY_CHECKPOINT_REQUESTS, "")
-    statistics.witness(TimePassed(1), None, (refused,))
+    statistics.on_step(TimePassed(1), None, (refused,))
     assert statistics.counts.failed == 0
     assert statistics.history() == []
 
 
-def test_the_status_is_the_one_reported_last(hands, statistics):
+def test_the_status_is_the_one_reported_last(action_runner, statistics):
     """K7."""
-    drive(hands, statistics.witness)
+    drive(action_runner, statistics.on_step)
     assert statistics.status is JobStatus.CANCELED
 
 
-def test_restarts_and_restores_are_counted(hands, statistics):
+def test_restarts_and_restores_are_counted(action_runner, statistics):
     """U1, R1."""
     launched = []
 
@@ -86,18 +86,18 @@ def test_restarts_and_restores_are_counted(hands, statistics):
         lost = [SlotLost("slot-0", 0.5), SlotRegistered("slot-2", "executor")]
         return running if len(launched) > 1 else [*running, *lost]
 
-    hands.says[Launch] = answer
-    drive(hands, statistics.witness, beginning=a_beginning(strategy=FixedDelay(1, 1)))
+    action_runner.says[Launch] = answer
+    drive(action_runner, statistics.on_step, beginning=an_initial_state(strategy=FixedDelay(1, 1)))
     assert statistics.counts.restarts == 1
     assert "slot-0" in statistics.last_failure
 
 
-def test_a_job_that_gave_up_says_why_though_it_never_restarted(hands, statistics):
+def test_a_job_that_gave_up_says_why_though_it_never_restarted(action_runner, statistics):
     """U3: the last failure and the strategy's own words."""
-    hands.says[Launch] = lambda launch, _: [
+    action_runner.says[Launch] = lambda launch, _: [
         SubtaskFailed(launch.attempt, SUM_0, FailureCause.USER_CODE, 0.5)
     ]
-    drive(hands, statistics.witness)
+    drive(action_runner, statistics.on_step)
     assert statistics.status is JobStatus.FAILED
     assert statistics.last_failure.startswith("sum-0: user code failed; ")
 
@@ -106,11 +106,11 @@ def test_a_restart_for_a_failed_checkpoint_is_told_with_its_cause(statistics):
     """U3: the log has told it with the checkpoint, and a status stands alone."""
     doom = actions.FailAttempt(Reason.CHECKPOINT_ASYNC_EXCEPTION, "it failed", "the disk is full")
     restart = ReportRestart(1, (SUM_0,), whole_job=True, why="it failed")
-    statistics.witness(TimePassed(1), None, (doom, restart))
+    statistics.on_step(TimePassed(1), None, (doom, restart))
     assert statistics.last_failure == "it failed: the disk is full"
 
     another = ReportRestart(2, (SUM_0,), whole_job=True, why="slot-1 was lost")
-    statistics.witness(TimePassed(2), None, (another,))
+    statistics.on_step(TimePassed(2), None, (another,))
     assert statistics.last_failure == "slot-1 was lost"
 
 
@@ -118,7 +118,7 @@ def test_only_the_newest_are_kept_in_detail(statistics):
     """R7: a long life does not fill the memory."""
     for number in range(1, KEPT + 3):
         begun = actions.ReportTriggered(CheckpointId(number), CheckpointKind.CHECKPOINT, 0)
-        statistics.witness(TimePassed(number), None, (begun,))
+        statistics.on_step(TimePassed(number), None, (begun,))
     history = statistics.history()
     assert [record.checkpoint for record in history] == list(range(KEPT + 2, 2, -1))
     assert statistics.find(1) is None
@@ -131,15 +131,15 @@ def test_a_clock_that_is_set_during_a_checkpoint_changes_its_duration_by_nothing
         actions.ReportTriggered(CheckpointId(2), CheckpointKind.CHECKPOINT, Millis(540)),
     )
     aborted = actions.ReportAborted(CheckpointId(1), Reason.CHECKPOINT_EXPIRED, "late")
-    statistics.witness(TimePassed(1_000, ahead=10), None, (first,))
-    statistics.witness(TimePassed(1_030, ahead=-490), None, (aborted, second))
+    statistics.on_step(TimePassed(1_000, ahead=10), None, (first,))
+    statistics.on_step(TimePassed(1_030, ahead=-490), None, (aborted, second))
 
     newer, older = statistics.history()
     assert (older.triggered_at, older.ended_at) == (1_010, 1_040)
     assert newer.triggered_at == 540
 
 
-def test_a_reader_has_copies_that_do_not_change_under_its_eyes(hands, statistics):
+def test_a_reader_has_copies_that_do_not_change_under_its_eyes(action_runner, statistics):
     """U1: pages are made beside the loop."""
     seen = []
 
@@ -147,15 +147,15 @@ def test_a_reader_has_copies_that_do_not_change_under_its_eyes(hands, statistics
         if isinstance(event, events.SubtaskAcked):
             seen.extend([statistics.find(1), *statistics.history()])
 
-    drive(hands, statistics.witness, look)
+    drive(action_runner, statistics.on_step, look)
     assert [len(record.subtasks) for record in seen] == [1, 1, 2, 2, 3, 3, 4, 4]
     assert {record.fate for record in seen} == {Fate.IN_PROGRESS}
 
 
-def test_a_subtask_that_acks_twice_is_one_part(hands, statistics):
+def test_a_subtask_that_acks_twice_is_one_part(action_runner, statistics):
     """C7: a duplicate changes nothing."""
     begun = actions.ReportTriggered(CheckpointId(1), CheckpointKind.CHECKPOINT, 0)
-    statistics.witness(TimePassed(1), None, (begun,))
-    drive(hands, statistics.witness)
+    statistics.on_step(TimePassed(1), None, (begun,))
+    drive(action_runner, statistics.on_step)
     acks = len(statistics.find(1).subtasks)
     assert acks == len(EVERYONE)

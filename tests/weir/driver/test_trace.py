@@ -4,15 +4,15 @@ import json
 
 import pytest
 
-from driven_job import ObligingHands, a_beginning, drive
+from scripted_loop import ImmediateActionRunner, an_initial_state, drive
 from weir.core.restarts import UNLIMITED, ExponentialDelay, FailureRate, FixedDelay, NoRestart
 from weir.driver.trace import Trace, replay
 
 
 def a_trace(path, **how):
-    beginning = a_beginning(**how)
-    trace = Trace(path, beginning)
-    drive(ObligingHands(), trace.witness, beginning=beginning)
+    initial_state = an_initial_state(**how)
+    trace = Trace(path, initial_state)
+    drive(ImmediateActionRunner(), trace.on_step, initial_state=initial_state)
     trace.close()
     return path.read_text().splitlines(keepends=True)
 
@@ -57,7 +57,7 @@ def test_a_changed_decision_is_noticed_with_its_line(lines):
 def test_another_beginning_leads_to_other_decisions(lines):
     """C19: what the driver began with is part of its life: here, ids that it had reserved."""
     begun = json.loads(lines[0])
-    begun["reign"]["ids_until"] = 1
+    begun["epoch_state"]["ids_until"] = 1
     lines[0] = json.dumps(begun) + "\n"
     assert list(replay(iter(lines))) != []
 

@@ -21,7 +21,7 @@ from weir.core.ids import (
     OperatorId,
     SubtaskId,
 )
-from weir.core.job import Launch
+from weir.core.job_master import Launch
 from weir.core.lifecycle import JobStatus, TimePassed
 from weir.core.policy import Policy
 from weir.core.reasons import Reason
@@ -38,12 +38,12 @@ from weir.core.snapshots import (
 )
 from weir.core.topology import Edge, EdgeKind, Operator, Topology
 from weir.dataflow.physical import JobGraph, RelayHead, Stage
-from weir.driver.requests import KEPT_ANSWERS, Requests
+from weir.driver.pending_requests import KEPT_ANSWERS, PendingRequests
 from weir.driver.statistics import Statistics
 from weir.driver.view import DriverView
 from weir.errors import JobRejected
 from weir.rest.orders import Cancel, RequestStatus, Stop, TakeCheckpoint, TakeSavepoint
-from weir.wire.control import Gauge, Pulse, Registered
+from weir.wire.control_messages import Heartbeat, Registered, SubtaskMetrics
 
 WORDS, SUMS = OperatorId("words"), OperatorId("sums")
 TOPOLOGY = Topology(
@@ -75,17 +75,17 @@ class Described:
 
 
 @dataclass
-class Slots:
-    """Slots that have spoken once."""
+class SlotRegistry:
+    """SlotRegistry that have spoken once."""
 
     gauges: tuple = ()
 
     def addresses(self):
         return {"slot-0": ("127.0.0.1", 1), "slot-1": ("127.0.0.1", 2)}
 
-    def pulses(self):
+    def heartbeats(self):
         registered = Registered("slot-0", "executor", 0, "127.0.0.1", 1, 1)
-        return {"slot-0": (registered, Pulse(0, 0, self.gauges))}
+        return {"slot-0": (registered, Heartbeat(0, 0, self.gauges))}
 
 
 class Driver:
@@ -93,9 +93,9 @@ class Driver:
 
     def __init__(self):
         self.statistics = Statistics()
-        self.slots = Slots()
+        self.slots = SlotRegistry()
         self.why = ""
-        self.requests = Requests()
+        self.requests = PendingRequests()
         self.told = []
 
     def ask(self, kind, location="", key=""):
@@ -110,14 +110,14 @@ class Driver:
     # -- what happens to it
 
     def at(self, now, *said):
-        self.statistics.witness(TimePassed(Millis(now)), JOB, said)
+        self.statistics.on_step(TimePassed(Millis(now)), JOB, said)
 
     def ack(self, checkpoint, subtask, size, timings):
         file = KeyedHandle(KeyGroupRange(0, 127), StateFile("f", size - OVERTAKEN))
         caught = InFlightHandle(CHANNEL, Side.INPUT, StateFile("g", OVERTAKEN))
         snapshot = SubtaskSnapshot(subtask, keyed=(file,), in_flight=(caught,))
         acked = SubtaskAcked(AttemptId(1), CheckpointId(checkpoint), subtask, snapshot, timings)
-        self.statistics.witness(acked, JOB, ())
+        self.statistics.on_step(acked, JOB, ())
 
 
 def a_manifest(checkpoint, kind=CHECKPOINT):
@@ -173,8 +173,8 @@ def test_the_overview_says_how_the_job_stands(driver, view):
 def test_the_graph_has_what_each_subtask_said_last(driver, view):
     """U1: a subtask that no slot has spoken about is left out."""
     driver.slots.gauges = (
-        Gauge(SubtaskId(WORDS, 0), 1, 2, 3, back_pressured=True, watermark=-(1 << 62)),
-        Gauge(SubtaskId(SUMS, 1), 4, 5, 6, back_pressured=False, watermark=7),
+        SubtaskMetrics(SubtaskId(WORDS, 0), 1, 2, 3, back_pressured=True, watermark=-(1 << 62)),
+        SubtaskMetrics(SubtaskId(SUMS, 1), 4, 5, 6, back_pressured=False, watermark=7),
     )
     words, sums = view.graph().operators
 

@@ -15,8 +15,8 @@ from weir.core.barriers import CancelMarker, EndOfData, EndOfInput, Idle, Waterm
 from weir.core.ids import CheckpointId, Millis, SlotId
 from weir.errors import JobRejected
 from weir.exchange import Broken, Credited
+from weir.wire.authenticated_sockets import MOST_UNAUTHENTICATED, Purpose, dial
 from weir.wire.frames import HEADER, MAGIC, header
-from weir.wire.links import MOST_GUESTS, Purpose, dial
 
 NEXT_RUN = (1, 2)
 
@@ -59,7 +59,7 @@ def test_a_flood_of_strangers_keeps_no_slot_from_sending(slots, pair):
     """X1: rows find their way although the port is full of peers that prove nothing."""
     a, b = pair
     with ExitStack() as strangers:
-        for _ in range(MOST_GUESTS + 20):
+        for _ in range(MOST_UNAUTHENTICATED + 20):
             strangers.enter_context(socket.create_connection(b.address, timeout=30))
         a.send(B, RUN, CHANNEL, numbers(0, 3))
         slots.poll_until(lambda: slots.heard[B])

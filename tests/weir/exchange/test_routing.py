@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from weir.core.ids import ChannelId
 from weir.core.key_groups import owner_of
 from weir.core.topology import Edge, EdgeKind, Operator, Topology
+from weir.exchange.batch_sizes import BATCH_BYTES, size_of
 from weir.exchange.routing import WHOLE_ROWS, Router
-from weir.exchange.sizes import BATCH_BYTES, size_of
 from weir.wire.keys import key_groups
 
 WIDTHS = st.integers(1, 9)

@@ -9,9 +9,9 @@ from weir.core.ids import CheckpointId, EdgeId, Millis, OperatorId, SubtaskId
 from weir.core.key_groups import range_of
 from weir.dataflow.physical import Aggregate, AggregateHead
 from weir.errors import JobRejected
-from weir.ports.operators import Heritage, Operator, Place
+from weir.ports.operators import Operator, RestoredState, TaskInfo
 from weir.slot.aggregate import AggregateOperator
-from weir.state.files import write_keyed
+from weir.state.snapshot_files import write_keyed
 from weir.wire.keys import key_groups
 
 MAX_PARALLELISM = 16
@@ -34,7 +34,7 @@ HEAD = AggregateHead(
 
 def a_place(index=0, parallelism=1):
     subtask = SubtaskId(OperatorId("count"), index)
-    return Place(subtask, parallelism, MAX_PARALLELISM, 1, 1, lambda: Millis(0))
+    return TaskInfo(subtask, parallelism, MAX_PARALLELISM, 1, 1, lambda: Millis(0))
 
 
 def an_operator(index=0, parallelism=1):
@@ -174,7 +174,7 @@ def test_a_restore_at_another_parallelism_loses_and_doubles_nothing(before, afte
     for index, batch in enumerate(share_out(after, new)):
         groups = range_of(index, new, MAX_PARALLELISM)
         operator = an_operator(index, new)
-        operator.restore(Heritage(keyed=[(groups, data) for _, data in handed_down]))
+        operator.restore(RestoredState(keyed=[(groups, data) for _, data in handed_down]))
         assert list(operator.flush()) == []
         operator.process(EDGE, batch)
         list(operator.flush())
@@ -199,4 +199,4 @@ def test_the_state_of_something_else_is_refused():
     data = write_keyed("sessions", table, groups, HEAD.keys, MAX_PARALLELISM)
 
     with pytest.raises(JobRejected, match="'sessions'"):
-        an_operator().restore(Heritage(keyed=[(range_of(0, 1, MAX_PARALLELISM), data)]))
+        an_operator().restore(RestoredState(keyed=[(range_of(0, 1, MAX_PARALLELISM), data)]))

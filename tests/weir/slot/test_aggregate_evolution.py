@@ -6,21 +6,21 @@ import pytest
 from weir.core.ids import CheckpointId, EdgeId, Millis, OperatorId, SubtaskId
 from weir.dataflow.physical import Aggregate, AggregateHead
 from weir.dataflow.types import schema_of
-from weir.ports.operators import Heritage, Place
+from weir.ports.operators import RestoredState, TaskInfo
 from weir.slot.aggregate import AggregateOperator
 
 FIRST, SECOND = CheckpointId(1), CheckpointId(2)
 
 
-def begun(kind, heritage=None):
+def begun(kind, restored_state=None):
     rows = schema_of(f"word string, amount {kind}")
     aggregates = (Aggregate("max", "amount", "most"), Aggregate("sum", "amount", "s"))
     output = schema_of(f"word string, most {kind}, s bigint")
-    place = Place(
+    place = TaskInfo(
         SubtaskId(OperatorId("sums"), 0), 1, 16, 1, 1, lambda: Millis(0), is_incremental=True
     )
     operator = AggregateOperator(AggregateHead(("word",), aggregates, rows, output), place)
-    operator.restore(heritage or Heritage())
+    operator.restore(restored_state or RestoredState())
     return operator
 
 
@@ -35,7 +35,7 @@ def kept():
     operator = begun("int")
     take(operator, "int", a=7, b=8)
     files = [(piece.groups, piece.write()) for piece in operator.capture(FIRST).keyed]
-    return Heritage(files, checkpoint=FIRST)
+    return RestoredState(files, checkpoint=FIRST)
 
 
 def test_old_aggregates_are_read_as_wider_ones(kept):

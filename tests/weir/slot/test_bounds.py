@@ -28,10 +28,10 @@ from weir.core.coordinator.events import SubtaskDeclined
 from weir.core.ids import ChannelId, EdgeId
 from weir.core.lifecycle import SubtaskRunning
 from weir.core.reasons import Reason
+from weir.core.scheduler import ProcessBatches, Scheduler
 from weir.core.task import Task
-from weir.core.turns import Process, Turns
 from weir.dataflow.physical import SinkHead
-from weir.exchange.sizes import BATCH_BYTES, cut, size_of
+from weir.exchange.batch_sizes import BATCH_BYTES, cut, size_of
 from weir.slot import hosted as hosting
 from weir.slot.event_time import EventTime
 from weir.slot.hosted import OUTPUT_LIMIT, Hosted
@@ -134,7 +134,7 @@ def test_a_receiver_that_is_slow_never_queues_more_than_its_channel_may_hold(len
     hosted = Hosted(
         Grants(), (1, 1), task, Stateless(), Pipeline(()), (), None, EventTime((channel,))
     )
-    turns = Turns(OUTPUT_LIMIT, batch_limit=32)
+    turns = Scheduler(OUTPUT_LIMIT, batch_limit=32)
     turns.add(task)
     row = b"x" * 9_000
     batches = [
@@ -150,7 +150,7 @@ def test_a_receiver_that_is_slow_never_queues_more_than_its_channel_may_hold(len
         queued = sum(size_of(e) for e in task.inboxes[channel].queue if is_batch(e))
         assert queued <= CHANNEL_BYTES
         turn = turns.next()
-        assert isinstance(turn, Process)
+        assert isinstance(turn, ProcessBatches)
         hosted.pace = Pace(rows=pace)
         hosted.obey(turns.processed(turn, hosted.process(turn)))
         credit, hosted.home.granted = credit + hosted.home.granted, 0

@@ -30,7 +30,7 @@ from weir.core.snapshots import CheckpointKind, Side
 from weir.dataflow.physical import Aggregate, AggregateHead, SinkHead
 from weir.slot.keeping import Keeping
 from weir.slot.launching import Manners
-from weir.wire.control import Failed
+from weir.wire.control_messages import SubtaskFailure
 
 APART = {READ_0: 0, WORK_0: 1, WRITE_0: 1}
 SOURCES_APART = {READ_0: 0, MORE_0: 0, WRITE_0: 1}
@@ -259,7 +259,7 @@ def test_a_savepoint_completing_beside_a_checkpoint_takes_nothing_from_it(source
         job.settle(0)
         job.slots[0].hand.release()
         job.until(lambda: READ_0 in job.acks(1))
-        assert job.heard(Failed) == []
+        assert job.heard(SubtaskFailure) == []
     assert in_flight(job, 1, Side.OUTPUT)
 
 
@@ -273,10 +273,10 @@ def test_a_failure_of_the_synchronous_part_declines_and_fails_the_subtask(source
         begin(job)
         job.assign(READ_0, ONE)
         job.tell(READ_0, a_barrier(1))
-        job.until(lambda: job.heard(Failed))
-        (declined,), (failed,) = job.heard(SubtaskDeclined), job.heard(Failed)
+        job.until(lambda: job.heard(SubtaskFailure))
+        (declined,), (failed,) = job.heard(SubtaskDeclined), job.heard(SubtaskFailure)
     assert declined.reason is Reason.TASK_CHECKPOINT_FAILURE
-    assert "its synchronous part failed: OSError: nobody knows where we are" in failed.words
+    assert "its synchronous part failed: OSError: nobody knows where we are" in failed.reason
 
 
 def test_a_failure_of_the_asynchronous_part_declines_with_its_cause_and_the_job_goes_on(
@@ -340,8 +340,8 @@ def test_user_code_that_fails_when_the_clock_makes_a_barrier_overtake_fails_its_
         more.feed(2)
         job.until(lambda: rows_into(job, WRITE_0))
         job.now += 100_000
-        job.until(lambda: job.heard(Failed))
-        (failed,) = job.heard(Failed)
+        job.until(lambda: job.heard(SubtaskFailure))
+        (failed,) = job.heard(SubtaskFailure)
     assert failed.subtask == WRITE_0
 
 

@@ -10,31 +10,31 @@ from weir.dataflow.declaring import function_head
 from weir.dataflow.physical import FunctionHead
 from weir.dataflow.process import ProcessFunction
 from weir.errors import JobRejected
-from weir.ports.failures import UserCodeFailed
-from weir.ports.operators import Heritage, Place
+from weir.ports.operators import RestoredState, TaskInfo
+from weir.ports.user_code_errors import UserCodeFailed
 from weir.slot.function import FunctionOperator
 
 MAIN, SIDE = EdgeId("main"), EdgeId("side")
-PLACE = Place(SubtaskId(OperatorId("work"), 1), 3, 16, 1, 1, lambda: Millis(0))
+PLACE = TaskInfo(SubtaskId(OperatorId("work"), 1), 3, 16, 1, 1, lambda: Millis(0))
 
 
-def an_operator(function, heritage=None):
+def an_operator(function, restored_state=None):
     operator = FunctionOperator(function_head(function, NUMBERS, is_connected=False), PLACE)
-    operator.restore(heritage or Heritage())
+    operator.restore(restored_state or RestoredState())
     return operator
 
 
-def a_follower(heritage=None):
+def a_follower(restored_state=None):
     head = function_head(Follows(), NUMBERS, is_connected=True)
     operator = FunctionOperator(FunctionHead(head.function, head.states, NUMBERS, (SIDE,)), PLACE)
-    operator.restore(heritage or Heritage())
+    operator.restore(restored_state or RestoredState())
     return operator
 
 
 def left_by(operator):
     """What the operator leaves to its successor."""
     lists = operator.capture(CheckpointId(1)).lists
-    return Heritage(lists={piece.name: list(piece.items) for piece in lists})
+    return RestoredState(lists={piece.name: list(piece.items) for piece in lists})
 
 
 def refusal(act):
@@ -170,7 +170,7 @@ def test_a_function_that_cannot_be_opened_says_so_and_is_closed():
     )
 
     with pytest.raises(UserCodeFailed, match=r"Lives.open failed at no row: OSError: no conn"):
-        operator.restore(Heritage())
+        operator.restore(RestoredState())
     operator.close()
 
     assert calls[-1] == "close"
@@ -186,10 +186,10 @@ def test_a_function_that_was_never_opened_is_not_closed():
 def test_a_restarted_subtask_begins_with_the_object_that_the_user_made():
     head = function_head(Lives([]), NUMBERS, is_connected=False)
     first, second = FunctionOperator(head, PLACE), FunctionOperator(head, PLACE)
-    first.restore(Heritage())
+    first.restore(RestoredState())
     first.process(MAIN, rows(1))
 
-    second.restore(Heritage())
+    second.restore(RestoredState())
 
     assert numbers_of(second.finish()) == []
 
@@ -281,7 +281,7 @@ def test_a_function_declares_the_same_states_wherever_it_is(monkeypatch):
     head = function_head(Fickle(), NUMBERS, is_connected=False)
     monkeypatch.setattr(Fickle, "declares", True)
 
-    words = refusal(lambda: FunctionOperator(head, PLACE).restore(Heritage()))
+    words = refusal(lambda: FunctionOperator(head, PLACE).restore(RestoredState()))
 
     assert words.startswith("Fickle.init declares other states here than where the stream was")
 
@@ -319,7 +319,7 @@ def test_the_main_input_cannot_change_broadcast_state():
     """S1: the failure says where it may be changed."""
     head = function_head(Meddles(), NUMBERS, is_connected=True)
     operator = FunctionOperator(FunctionHead(head.function, head.states, NUMBERS, (SIDE,)), PLACE)
-    operator.restore(Heritage())
+    operator.restore(RestoredState())
     operator.process(SIDE, rows(1))
 
     with pytest.raises(UserCodeFailed, match="only processBroadcastBatch may change it"):

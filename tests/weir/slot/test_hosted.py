@@ -13,10 +13,10 @@ from weir.core.barriers import EndOfData, Idle, Watermark
 from weir.core.channels import Inbox, Outbox, is_batch
 from weir.core.coordinator.events import EndOfDataReached
 from weir.core.ids import ChannelId, EdgeId, Millis
+from weir.core.scheduler import ProcessBatches
 from weir.core.task import Task
-from weir.core.turns import Process
+from weir.exchange.batch_sizes import BATCH_BYTES
 from weir.exchange.routing import Router
-from weir.exchange.sizes import BATCH_BYTES
 from weir.slot.event_time import FOREVER, EventTime
 from weir.slot.hosted import OUTPUT_LIMIT, SMALL_ROWS, Hosted, merged
 from weir.slot.pipeline import Pipeline
@@ -146,7 +146,7 @@ def test_timers_fire_before_the_watermark_that_made_them_due():
 def test_what_is_buffered_goes_before_the_watermark():
     """D4, A1."""
     hosted = a_hosted(Alarms(), A)
-    hosted.process(Process(WORK_0, A, [rows(1)]))
+    hosted.process(ProcessBatches(WORK_0, A, [rows(1)]))
     hosted.advance(A, Watermark(Millis(5)))
     assert elements(hosted) == [[1], Watermark(5)]
 
@@ -211,7 +211,7 @@ def test_a_turn_takes_as_many_rows_as_its_pace_allows_and_gives_the_rest_back():
     """A11."""
     hosted = a_hosted(Stateless(), A)
     hosted.pace.rows = 3
-    rest = hosted.process(Process(WORK_0, A, [rows(1, 2), rows(3, 4), rows(5)]))
+    rest = hosted.process(ProcessBatches(WORK_0, A, [rows(1, 2), rows(3, 4), rows(5)]))
     assert elements(hosted) == [[1, 2, 3]]
     assert numbers_of(rest) == [4, 5]
     assert (hosted.counts.rows_in, hosted.counts.rows_out) == (3, 3)
@@ -225,7 +225,7 @@ def test_turns_together_process_every_row_once_and_in_order(lists, pace):
     everything = numbers_of(waiting)
     while waiting:
         hosted.pace.rows = pace
-        waiting = hosted.process(Process(WORK_0, A, waiting))
+        waiting = hosted.process(ProcessBatches(WORK_0, A, waiting))
     assert numbers_of(hosted.home.sent) == everything
 
 
@@ -234,7 +234,7 @@ def test_a_turn_ends_early_when_its_output_has_no_room_left():
     hosted = a_hosted(Stateless(), A)
     hosted.task.outboxes[OUT].credit = 0
     long = pa.record_batch({"n": [0], "text": ["x" * BATCH_BYTES]})
-    rest = hosted.process(Process(WORK_0, A, [long] * 9))
+    rest = hosted.process(ProcessBatches(WORK_0, A, [long] * 9))
     assert hosted.task.outboxes[OUT].batches == OUTPUT_LIMIT
     assert len(rest) == 9 - OUTPUT_LIMIT
 

@@ -12,7 +12,7 @@ from weir.core.ids import CheckpointId, EdgeId, OperatorId, SubtaskId
 from weir.core.key_groups import range_of
 from weir.core.snapshots import StateFile
 from weir.dataflow.physical import Aggregate, AggregateHead
-from weir.ports.operators import Heritage, Place
+from weir.ports.operators import RestoredState, TaskInfo
 from weir.slot.aggregate import AggregateOperator
 from weir.slot.layers import MOST_LAYERS, Layers, is_worth_adding_to
 
@@ -24,7 +24,7 @@ EDGE = EdgeId("rows")
 
 def an_operator(index=0, parallelism=1):
     subtask = SubtaskId(OperatorId("sum"), index)
-    place = Place(subtask, parallelism, 128, 1, 1, clock=lambda: 0, is_incremental=True)
+    place = TaskInfo(subtask, parallelism, 128, 1, 1, clock=lambda: 0, is_incremental=True)
     return AggregateOperator(HEAD, place)
 
 
@@ -33,7 +33,7 @@ class Snapshots:
 
     def __init__(self):
         self.operator = an_operator()
-        self.operator.restore(Heritage())
+        self.operator.restore(RestoredState())
         self.layers = Layers()
         self.files = {}
         self.completed = CheckpointId(0)
@@ -55,11 +55,11 @@ class Snapshots:
         (piece,) = self.operator.capture(checkpoint).keyed
         made = self.layers.store(barrier, piece, self._put)
         if completes:
-            self.layers.heard_completed(checkpoint)
+            self.layers.on_completed(checkpoint)
             self.operator.completed(checkpoint)
             self.completed = checkpoint
         else:
-            self.layers.heard_aborted(checkpoint)
+            self.layers.on_aborted(checkpoint)
         return made, sum(len(content) for content in self.files.values()) - before
 
     def _put(self, what, content):
@@ -74,7 +74,7 @@ class Snapshots:
             operator = an_operator(index, parallelism)
             groups = range_of(index, parallelism, 128)
             contents = [(groups, pa.py_buffer(self.files[file.path])) for file in made]
-            operator.restore(Heritage(contents, checkpoint=CheckpointId(1)))
+            operator.restore(RestoredState(contents, checkpoint=CheckpointId(1)))
             totals.update(_content(operator))
         return totals
 

@@ -22,12 +22,12 @@ from slots_in_hand import FIRST, SECOND, a_barrier, slots_in_hand
 from weir.core.attempt import FailureCause
 from weir.core.coordinator.events import SubtaskDeclined
 from weir.core.ids import SubtaskId
-from weir.core.job import SplitWanted
+from weir.core.job_master import SplitWanted
 from weir.core.lifecycle import SubtaskRunning
 from weir.core.reasons import Reason
 from weir.errors import JobRejected
 from weir.slot.mailbox import LONGEST_WORDS
-from weir.wire.control import Completed, Failed, Leave
+from weir.wire.control_messages import CheckpointCompleted, ShutDownSlot, SubtaskFailure
 
 APART = {READ_0: 0, WORK_0: 1, WRITE_0: 1}
 WIDE = {
@@ -64,11 +64,11 @@ def begin(job):
 # Rows
 
 
-@pytest.mark.parametrize("seats", [None, APART], ids=["in one slot", "in two slots"])
-def test_rows_flow_from_the_source_through_the_steps_into_the_sink(source, sink, seats):
+@pytest.mark.parametrize("subtask_addresses", [None, APART], ids=["in one slot", "in two slots"])
+def test_rows_flow_from_the_source_through_the_steps_into_the_sink(source, sink, subtask_addresses):
     """D3: a channel inside a slot behaves as one between slots."""
     source.feed(1, 2, 3)
-    with slots_in_hand(a_chain(source, sink, Tenfold()), seats) as job:
+    with slots_in_hand(a_chain(source, sink, Tenfold()), subtask_addresses) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.until(lambda: len(sink.written) == 3)
@@ -171,7 +171,7 @@ def test_a_trigger_for_a_subtask_that_has_failed_is_declined_as_not_ready(source
     with slots_in_hand(a_chain(source, sink)) as job:
         begin(job)
         job.assign(READ_0, ONE)
-        job.until(lambda: job.heard(Failed))
+        job.until(lambda: job.heard(SubtaskFailure))
         job.tell(READ_0, a_barrier(7))
         job.until(lambda: job.heard(SubtaskDeclined))
         (declined,) = job.heard(SubtaskDeclined)
@@ -238,7 +238,7 @@ def test_a_slot_that_is_sent_home_closes_what_it_hosts(source, sink):
     """R3."""
     with slots_in_hand(a_chain(source, sink)) as job:
         begin(job)
-        job.slots[0].mailbox.post(Leave())
+        job.slots[0].mailbox.post(ShutDownSlot())
         job.slots[0].mailbox.run()
     assert sink.writers[0].closed
 
@@ -253,11 +253,11 @@ def test_a_failing_user_function_is_reported_once_with_its_words(source, sink):
     with slots_in_hand(a_chain(source, sink, FailsAt(2))) as job:
         begin(job)
         job.assign(READ_0, ONE)
-        job.until(lambda: job.heard(Failed))
+        job.until(lambda: job.heard(SubtaskFailure))
         job.settle()
-        (failed,) = job.heard(Failed)
+        (failed,) = job.heard(SubtaskFailure)
     assert (failed.subtask, failed.cause) == (WORK_0, FailureCause.USER_CODE)
-    assert failed.words.startswith("ValueError: 2 is not a number (at ")
+    assert failed.reason.startswith("ValueError: 2 is not a number (at ")
 
 
 def test_a_broken_input_is_not_blamed_on_user_code(source, sink):
@@ -267,10 +267,10 @@ def test_a_broken_input_is_not_blamed_on_user_code(source, sink):
     with slots_in_hand(a_chain(source, sink, Refuses(broken))) as job:
         begin(job)
         job.assign(READ_0, ONE)
-        job.until(lambda: job.heard(Failed))
-        (failed,) = job.heard(Failed)
+        job.until(lambda: job.heard(SubtaskFailure))
+        (failed,) = job.heard(SubtaskFailure)
     words = f"{broken}: it has no footer. Remedy: replace it."
-    assert (failed.cause, failed.words) == (FailureCause.OPERATOR, words)
+    assert (failed.cause, failed.reason) == (FailureCause.OPERATOR, words)
 
 
 def test_the_words_of_a_failure_are_bounded(source, sink):
@@ -279,9 +279,9 @@ def test_the_words_of_a_failure_are_bounded(source, sink):
     with slots_in_hand(a_chain(source, sink, Refuses("x" * (LONGEST_WORDS + 1)))) as job:
         begin(job)
         job.assign(READ_0, ONE)
-        job.until(lambda: job.heard(Failed))
-        (failed,) = job.heard(Failed)
-    assert len(failed.words) == LONGEST_WORDS
+        job.until(lambda: job.heard(SubtaskFailure))
+        (failed,) = job.heard(SubtaskFailure)
+    assert len(failed.reason) == LONGEST_WORDS
 
 
 @pytest.mark.parametrize("raised", [PanicException("overflow"), SystemExit(3)], ids=repr)
@@ -291,10 +291,10 @@ def test_what_is_no_exception_in_python_fails_the_subtask_with_its_reason(source
     with slots_in_hand(a_chain(source, sink, FailsAt(2, raised))) as job:
         begin(job)
         job.assign(READ_0, ONE)
-        job.until(lambda: job.heard(Failed))
-        (failed,) = job.heard(Failed)
+        job.until(lambda: job.heard(SubtaskFailure))
+        (failed,) = job.heard(SubtaskFailure)
     assert (failed.subtask, failed.cause) == (WORK_0, FailureCause.USER_CODE)
-    assert failed.words.startswith(f"{type(raised).__name__}: {raised}")
+    assert failed.reason.startswith(f"{type(raised).__name__}: {raised}")
 
 
 def test_a_panic_in_the_synchronous_part_declines_and_fails_the_subtask(source, sink):
@@ -304,10 +304,10 @@ def test_a_panic_in_the_synchronous_part_declines_and_fails_the_subtask(source, 
         begin(job)
         job.assign(READ_0, ONE)
         job.tell(READ_0, a_barrier(1))
-        job.until(lambda: job.heard(Failed))
-        (failed,) = job.heard(Failed)
+        job.until(lambda: job.heard(SubtaskFailure))
+        (failed,) = job.heard(SubtaskFailure)
     assert failed.cause is FailureCause.CHECKPOINT
-    assert failed.words.startswith("its synchronous part failed: PanicException: no position")
+    assert failed.reason.startswith("its synchronous part failed: PanicException: no position")
 
 
 def test_a_panic_while_a_subtask_is_set_up_is_a_failure_of_that_subtask(source, sink):
@@ -315,9 +315,9 @@ def test_a_panic_while_a_subtask_is_set_up_is_a_failure_of_that_subtask(source, 
     sink.breaks = PanicException("no sink")
     with slots_in_hand(a_chain(source, sink)) as job:
         job.host()
-        job.until(lambda: job.heard(Failed))
-        (failed,) = job.heard(Failed)
-    assert failed.words.startswith(f"{WRITE} could not be set up: PanicException: no sink")
+        job.until(lambda: job.heard(SubtaskFailure))
+        (failed,) = job.heard(SubtaskFailure)
+    assert failed.reason.startswith(f"{WRITE} could not be set up: PanicException: no sink")
 
 
 def test_a_failure_of_one_subtask_stops_no_other(source, sink):
@@ -326,7 +326,7 @@ def test_a_failure_of_one_subtask_stops_no_other(source, sink):
     with slots_in_hand(a_chain(source, sink, FailsAt(2))) as job:
         begin(job)
         job.assign(READ_0, ONE)
-        job.until(lambda: job.heard(Failed))
+        job.until(lambda: job.heard(SubtaskFailure))
         source.feed(3)
         job.until(lambda: source.readers[0].at == 2)
 
@@ -336,11 +336,11 @@ def test_a_sink_that_cannot_be_opened_is_a_failure_of_its_subtask(source, sink):
     sink.breaks = OSError("there is no such sink")
     with slots_in_hand(a_chain(source, sink)) as job:
         job.host()
-        job.until(lambda: job.heard(Failed))
-        (failed,) = job.heard(Failed)
+        job.until(lambda: job.heard(SubtaskFailure))
+        (failed,) = job.heard(SubtaskFailure)
     assert failed.cause is FailureCause.USER_CODE
-    assert failed.words.startswith(f"{WRITE} could not be set up: ")
-    assert "there is no such sink" in failed.words
+    assert failed.reason.startswith(f"{WRITE} could not be set up: ")
+    assert "there is no such sink" in failed.reason
 
 
 def test_a_lost_connection_fails_those_who_used_it(source, sink):
@@ -351,8 +351,8 @@ def test_a_lost_connection_fails_those_who_used_it(source, sink):
         job.assign(READ_0, ONE)
         job.until(lambda: sink.written == [1])
         job.slots[1].exchange.close()
-        job.until(lambda: job.heard(Failed), 0)
-        (failed,) = job.heard(Failed)
+        job.until(lambda: job.heard(SubtaskFailure), 0)
+        (failed,) = job.heard(SubtaskFailure)
     assert (failed.subtask, failed.cause) == (READ_0, FailureCause.CONNECTION)
 
 
@@ -364,10 +364,10 @@ def test_a_subtask_that_has_failed_fails_no_second_time(source, sink):
         job.assign(READ_0, ONE)
         job.until(lambda: sink.written == [1])
         source.breaks = True
-        job.until(lambda: job.heard(Failed))
+        job.until(lambda: job.heard(SubtaskFailure))
         job.slots[1].exchange.close()
         job.settle(0)
-        (failed,) = job.heard(Failed)
+        (failed,) = job.heard(SubtaskFailure)
     assert failed.cause is FailureCause.USER_CODE
 
 
@@ -375,12 +375,12 @@ def test_a_receiver_without_a_seat_is_nobodys_failure_here(source, sink):
     """R4: its slot was lost before we heard where it is; an innocent process is not recycled."""
     source.feed(1, 2)
     with slots_in_hand(a_chain(source, sink)) as job:
-        job.seats.pop(WORK_0)
+        job.subtask_addresses.pop(WORK_0)
         job.host()
         job.assign(READ_0, ONE)
         job.until(lambda: source.readers and source.readers[0].at == 2)
         job.settle()
-        assert job.heard(Failed) == []
+        assert job.heard(SubtaskFailure) == []
 
 
 # For people
@@ -422,7 +422,9 @@ def test_a_completion_is_told_to_the_operator(source, sink):
         for checkpoint in (1, 2):
             job.tell(READ_0, a_barrier(checkpoint))
             job.until(lambda number=checkpoint: job.is_acked(number))
-            job.tell(WRITE_0, Completed(checkpoint, a_barrier(checkpoint).kind, leaving=False))
+            job.tell(
+                WRITE_0, CheckpointCompleted(checkpoint, a_barrier(checkpoint).kind, leaving=False)
+            )
     first, second = (job.acks(number)[WRITE_0].snapshot for number in (1, 2))
     assert [transaction.name for transaction in first.transactions] == ["write-0-a1-1"]
     assert second.transactions == ()

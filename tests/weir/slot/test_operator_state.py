@@ -9,7 +9,7 @@ from weir.dataflow.physical import StateDeclaration
 from weir.dataflow.types import schema_of
 from weir.errors import JobRejected
 from weir.slot.operator_state import BATCHES_TOGETHER, ROWS_TOGETHER, state_for
-from weir.state.files import read_list, write_list
+from weir.state.snapshot_files import read_list, write_list
 
 NOTHING = pa.schema([])
 MOST = 128

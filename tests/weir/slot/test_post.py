@@ -4,10 +4,10 @@ import pytest
 
 from fed_jobs import READ_0, WORK_0, WRITE_0, FedSource, KeptSink, a_chain, rows
 from weir.core.ids import AttemptId, ChannelId, CheckpointId, EdgeId, Epoch, SlotId
-from weir.core.rescale import Inheritance
+from weir.core.rescale import StateAssignment
 from weir.exchange import Arrived, Credited, Exchange
 from weir.slot.post import Post
-from weir.wire.control import HostSubtasks, Seated
+from weir.wire.control_messages import DeploySubtasks, SubtaskAddress
 
 HERE = SlotId("here")
 FIRST, SECOND, THIRD = (1, 1), (1, 2), (1, 3)
@@ -24,10 +24,10 @@ def post():
 
 def seat(post, run, *subtasks):
     """These begin anew in this attempt; everybody sits here."""
-    everyone = tuple(Seated(s, HERE, "127.0.0.1", 1) for s in (READ_0, WORK_0, WRITE_0))
-    own = tuple(Inheritance(subtask) for subtask in subtasks)
+    everyone = tuple(SubtaskAddress(s, HERE, "127.0.0.1", 1) for s in (READ_0, WORK_0, WRITE_0))
+    own = tuple(StateAssignment(subtask) for subtask in subtasks)
     epoch, attempt = run
-    post.seat(HostSubtasks(Epoch(epoch), AttemptId(attempt), CheckpointId(0), own, everyone))
+    post.seat(DeploySubtasks(Epoch(epoch), AttemptId(attempt), CheckpointId(0), own, everyone))
 
 
 def test_an_element_inside_the_slot_arrives_with_the_next_look(post):

@@ -11,8 +11,8 @@ from weir.core.reasons import Reason
 from weir.core.snapshots import ListHandle, Redistribution, StateFile, SubtaskSnapshot
 from weir.slot.process import say
 from weir.wire import frames
-from weir.wire.control import Said
-from weir.wire.messages import MessageLink
+from weir.wire.control_messages import EventReported
+from weir.wire.message_link import MessageLink
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_an_ack_above_the_limit_of_a_message_declines_its_checkpoint(link, monke
     say(slot, SubtaskAcked(AttemptId(1), CheckpointId(7), SUM_0, snapshot))
 
     told = driver.receive()
-    assert isinstance(told, Said)
+    assert isinstance(told, EventReported)
     declined = told.event
     assert isinstance(declined, SubtaskDeclined)
     assert (declined.checkpoint, declined.reason) == (7, Reason.CHECKPOINT_DECLINED)

@@ -10,7 +10,7 @@ from weir.core.enumerator import AssignSplit, NoMoreSplits, NoSplitsYet
 from weir.core.ids import CheckpointId, SplitId
 from weir.core.snapshots import Redistribution
 from weir.dataflow.physical import SourceHead
-from weir.ports.operators import Heritage
+from weir.ports.operators import RestoredState
 from weir.slot.event_time import FOREVER, LONG_AGO
 from weir.slot.reading import SPLITS, SourceOperator
 
@@ -34,7 +34,7 @@ def heritage_of(*operators):
     for operator in operators:
         for piece in operator.capture(CheckpointId(1)).lists:
             lists.setdefault(piece.name, []).extend(piece.items)
-    return Heritage(lists=lists)
+    return RestoredState(lists=lists)
 
 
 def read_all(operator, at_once=2):
@@ -66,7 +66,7 @@ def test_positions_survive_a_snapshot():
     read = numbers_of([operator.poll(2), operator.poll(1)])
     piece = captured(operator)
     heir = SourceOperator(SourceHead(source))
-    heir.restore(Heritage(lists={SPLITS: piece.items}))
+    heir.restore(RestoredState(lists={SPLITS: piece.items}))
     assert sorted(read + read_all(heir)) == [1, 2, 3, 10, 20, 30]
 
 

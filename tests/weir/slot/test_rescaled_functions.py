@@ -154,8 +154,8 @@ def test_rules_that_were_in_flight_reach_every_subtask_once(old, new, source, ru
     rules.feed(*range(40))
     source.feed(*range(40))
     work = {SubtaskId("work", index): 1 + index for index in range(old)}
-    seats = {READ_0: 0, MORE_0: 0, SubtaskId("write", 0): 0, **work}
-    with slots_in_hand(a_connected_job(source, rules, sink, old), seats) as job:
+    subtask_addresses = {READ_0: 0, MORE_0: 0, SubtaskId("write", 0): 0, **work}
+    with slots_in_hand(a_connected_job(source, rules, sink, old), subtask_addresses) as job:
         started(job)
         job.settle(*range(old)[:2])
         for subtask in (READ_0, MORE_0):

@@ -19,12 +19,12 @@ from weir.core.snapshots import (
     Transaction,
 )
 from weir.core.task import Ack, Decline, Discard, PersistInFlight, Task
-from weir.exchange.sizes import size_of
-from weir.ports.operators import Captured, KeyedPiece, ListPiece
+from weir.exchange.batch_sizes import size_of
+from weir.ports.operators import Captured, KeyedSnapshot, ListSnapshot
 from weir.slot.in_flight import read_in_flight
 from weir.slot.keeping import Keeping, StateFiles
 from weir.slot.uploads import MOST_UPLOADS, Uploads, bare_snapshot
-from weir.state.files import read_list
+from weir.state.snapshot_files import read_list
 from weir.storage.local_copies import MARK, Owner
 
 SUBTASK = SubtaskId(OperatorId("sum"), 0)
@@ -32,7 +32,7 @@ RUN = (3, 2)
 GROUPS = KeyGroupRange(0, 7)
 CONTENT = b"a table"
 EDGE = ChannelId(EdgeId("e"), 0, 1)
-PIECE = KeyedPiece(GROUPS, lambda: pa.py_buffer(CONTENT))
+PIECE = KeyedSnapshot(GROUPS, lambda: pa.py_buffer(CONTENT))
 
 
 def fails():
@@ -98,7 +98,7 @@ def bench(tmp_path):
 def test_a_snapshot_is_acked_with_handles_of_all_its_pieces(bench):
     """C8, S1: keyed state, list state, transactions, watermarks, the end of the data."""
     transaction = Transaction(OperatorId("sum"), CheckpointId(1), "t")
-    items = ListPiece("splits", Redistribution.SPLIT, (b"a", b"b"))
+    items = ListSnapshot("splits", Redistribution.SPLIT, (b"a", b"b"))
     bench.start(keyed=(PIECE,), lists=(items,), transactions=(transaction,))
     snapshot = bench.ack().snapshot
     (keyed,), (listed,) = snapshot.keyed, snapshot.lists
@@ -113,7 +113,7 @@ def test_a_snapshot_is_acked_with_handles_of_all_its_pieces(bench):
 
 def test_a_list_without_items_is_no_file(bench):
     """S7: an empty list costs no object in storage."""
-    bench.start(lists=(ListPiece("splits", Redistribution.SPLIT, ()),))
+    bench.start(lists=(ListSnapshot("splits", Redistribution.SPLIT, ()),))
     assert bench.ack().snapshot.lists == ()
     assert bench.names() == []
 
@@ -135,7 +135,7 @@ def test_transactions_are_durable_before_the_ack(bench):
 def test_an_upload_that_storage_refuses_is_declined_and_leaves_nothing(bench, caplog):
     """C9 C18: reported, never assumed, and what did go up is deleted."""
     caplog.set_level("INFO")
-    bench.start(keyed=(PIECE, KeyedPiece(GROUPS, fails)))
+    bench.start(keyed=(PIECE, KeyedSnapshot(GROUPS, fails)))
     declined = [order for order in bench.orders if isinstance(order, Decline)]
     assert [order.reason for order in declined] == [Reason.CHECKPOINT_ASYNC_EXCEPTION]
     (words,) = bench.words
@@ -352,11 +352,11 @@ def test_a_local_copy_lives_as_long_as_a_snapshot_that_may_be_restored(tmp_path)
         return len([place for place in found if not place.name.endswith(MARK)])
 
     bench.start(1, keyed=(PIECE,))
-    bench.uploads.heard_completed(CheckpointId(1))
+    bench.uploads.on_completed(CheckpointId(1))
     bench.place = "chk-2"
     bench.start(2, keyed=(PIECE,))
     assert copies() == 2
-    bench.uploads.heard_completed(CheckpointId(2))
+    bench.uploads.on_completed(CheckpointId(2))
 
     assert copies() == 1
 
@@ -368,11 +368,11 @@ def test_a_plain_savepoint_takes_no_copy_and_leaves_those_of_the_checkpoint(tmp_
     bench.files = StateFiles(keeping)
     bench.uploads = Uploads(SUBTASK, RUN, bench.files, bench.hand)
     bench.start(1, keyed=(PIECE,))
-    bench.uploads.heard_completed(CheckpointId(1))
+    bench.uploads.on_completed(CheckpointId(1))
     copies = sorted((tmp_path / "local").rglob("*"))
 
     bench.start(2, keyed=(PIECE,), kind=CheckpointKind.SAVEPOINT)
-    bench.uploads.heard_completed(CheckpointId(2))
+    bench.uploads.on_completed(CheckpointId(2))
 
     assert sorted((tmp_path / "local").rglob("*")) == copies
 

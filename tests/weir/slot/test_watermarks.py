@@ -6,7 +6,7 @@ from fed_jobs import WORK
 from minutes_read import DELAY_MS, MINUTE_MS, a_minute_graph, minutes_of
 from weir.core.ids import SplitId
 from weir.core.policy import Policy
-from weir.core.recovery import Wish
+from weir.core.restore_decision import RestoreRequest
 from weir.core.snapshots import CheckpointKind
 from weir.slot.keeping import Keeping
 from whole_job import WholeJob, all_free
@@ -24,7 +24,7 @@ def job_of(tmp_path):
     def begin(width, source):
         job = WholeJob(keeping, lambda width: a_minute_graph(source, width))
         jobs.append(job)
-        job.start(Policy(), width, Wish("job"), all_free(*source.splits))
+        job.start(Policy(), width, RestoreRequest("job"), all_free(*source.splits))
         return job
 
     yield begin

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from fed_jobs import WRITE_0, KeptSink, rows
 from weir.core.ids import CheckpointId, EdgeId, Millis
-from weir.ports.operators import Place
+from weir.ports.operators import TaskInfo
 from weir.slot.writing import SinkOperator
 
 EDGE = EdgeId("done")
-PLACE = Place(WRITE_0, 1, 16, 1, 1, lambda: Millis(0))
+PLACE = TaskInfo(WRITE_0, 1, 16, 1, 1, lambda: Millis(0))
 
 
 @pytest.fixture

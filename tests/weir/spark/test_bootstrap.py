@@ -15,12 +15,12 @@ from weir.dataflow.options import Options
 from weir.dataflow.physical import Aggregate, AggregateHead, ProcessorHead, RowsAs
 from weir.dataflow.types import schema_of
 from weir.errors import JobRejected
-from weir.ports.operators import Heritage, Place
+from weir.ports.operators import RestoredState, TaskInfo
 from weir.slot.aggregate import AggregateOperator
 from weir.spark import WeirSession
 from weir.spark.bootstrap import Savepoint
-from weir.state.files import read_list
-from weir.state.looking import header_of, rows_of
+from weir.state.snapshot_files import read_list
+from weir.state.state_file_reader import header_of, rows_of
 from weir.storage import state_files
 from weir.storage.inspecting import Opening, describe, find
 from weir.storage.objects import store_for
@@ -49,12 +49,12 @@ def inherited(location, index, parallelism):
     manifest = find(STORE, location)
     groups = range_of(index, parallelism, 16)
     handles = [handle for snapshot in manifest.snapshots for handle in snapshot.keyed]
-    return Heritage([(groups, state_files.fetch(STORE, handle.file)) for handle in handles])
+    return RestoredState([(groups, state_files.fetch(STORE, handle.file)) for handle in handles])
 
 
 def place(index, parallelism):
     subtask = SubtaskId(OperatorId("sums"), index)
-    return Place(subtask, parallelism, 16, 1, 1, lambda: Millis(0))
+    return TaskInfo(subtask, parallelism, 16, 1, 1, lambda: Millis(0))
 
 
 def test_the_savepoint_is_whole_and_its_files_say_what_they_hold(bootstrapped):

@@ -7,18 +7,18 @@ from spark_processors import Seeded
 from weir.connectors.file_sink import read_committed
 from weir.connectors.generator_options import expected_rows
 from weir.connectors.pyspark.initial_rows import INITIAL_ROWS
-from weir.core.recovery import Wish
+from weir.core.restore_decision import RestoreRequest
 from weir.core.topology import Operator, Topology
 from weir.dataflow.options import Options
 from weir.dataflow.physical import JobGraph, ProcessorHead, RowsAs, Stage
 from weir.dataflow.types import schema_of
-from weir.driver.fitting import check_state_fits
-from weir.driver.starting import is_new
+from weir.driver.job_startup import is_new
+from weir.driver.state_compatibility import check_state_compatibility
 from weir.errors import JobRejected
 from weir.spark import WeirSession
 from weir.spark.initial_state import savepoint_of, taken_off
-from weir.state.files import read_list
-from weir.state.looking import header_of
+from weir.state.snapshot_files import read_list
+from weir.state.state_file_reader import header_of
 from weir.storage.inspecting import Opening, describe, find
 from weir.storage.objects import store_for
 
@@ -67,8 +67,10 @@ def test_the_rows_become_state_of_their_operators(beginnings, tmp_path):
         assert (state.name, state.kind, state.rows) == (INITIAL_ROWS, "list", 20)
         names = ["key_group", "word", "state.ordinal", "value.name", "value.begin"]
         assert state.schema.names == names
-    check_state_fits(STORE, found.manifest, graph, allow_non_restored=False)
-    assert is_new(STORE, f"file://{tmp_path}/job", Wish("d")), "whoever wrote it has not begun yet"
+    check_state_compatibility(STORE, found.manifest, graph, allow_non_restored=False)
+    assert is_new(STORE, f"file://{tmp_path}/job", RestoreRequest("d")), (
+        "whoever wrote it has not begun yet"
+    )
 
 
 def test_the_dataframe_stays_behind_and_its_columns_travel(beginnings):

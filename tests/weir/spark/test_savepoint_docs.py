@@ -13,7 +13,7 @@ from weir.connectors.pyspark.processor import ProcessorOperator
 from weir.core.ids import EdgeId, Millis, OperatorId, SubtaskId
 from weir.dataflow.physical import ProcessorHead, RowsAs
 from weir.dataflow.types import schema_of
-from weir.ports.operators import Heritage, Place
+from weir.ports.operators import RestoredState, TaskInfo
 from weir.storage import state_files
 from weir.storage.inspecting import find
 from weir.storage.objects import store_for
@@ -49,8 +49,8 @@ def test_a_processor_begins_with_what_the_page_bootstraps(shown, place):
     ]
     head = ProcessorHead(("user",), shown["Users"](), RowsAs.ROWS, INPUT, OUTPUT, "ProcessingTime")
     subtask = SubtaskId(OperatorId("users"), 0)
-    operator = ProcessorOperator(head, Place(subtask, 1, 128, 1, 1, lambda: Millis(0)))
-    operator.restore(Heritage(files))
+    operator = ProcessorOperator(head, TaskInfo(subtask, 1, 128, 1, 1, lambda: Millis(0)))
+    operator.restore(RestoredState(files))
 
     (batch,) = pa.table({"user": ["ada", "bob"]}, schema=INPUT).to_batches()
     rows = [row for out in operator.process(EdgeId("in"), batch) for row in out.to_pylist()]

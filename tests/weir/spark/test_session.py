@@ -5,7 +5,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 
 from waiting import until
 from weir.api.config import load_config
-from weir.driver.assignment import Assignment
+from weir.driver.driver_environment import DriverEnvironment
 from weir.errors import JobRejected
 from weir.spark import WeirSession
 
@@ -41,7 +41,7 @@ class MuteSource(DataSource):
 
 def another(session, name, **settings):
     """A session of the same Spark with other settings."""
-    return WeirSession(name, load_config(settings), session.spark, Assignment(""))
+    return WeirSession(name, load_config(settings), session.spark, DriverEnvironment(""))
 
 
 @pytest.fixture

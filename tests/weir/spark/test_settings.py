@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from weir.api.config import load_config
-from weir.driver.assignment import Assignment
+from weir.driver.driver_environment import DriverEnvironment
 from weir.errors import JobRejected
 from weir.spark.settings import (
     CONFIG,
@@ -185,7 +185,7 @@ def test_a_path_of_this_machine_may_stand_where_a_url_does():
 def test_a_script_says_that_it_takes_over_or_runs_again():
     """C17, R6: and neither is a part of the job's configuration."""
     script = {"takeOver": "true", "rerun": "True", "parallelism": "2"}
-    told = with_start_settings(Assignment(""), script)
+    told = with_start_settings(DriverEnvironment(""), script)
 
     assert (told.takes_over, told.reruns) == (True, True)
     assert without_start_settings(script) == {"parallelism": "2"}
@@ -193,7 +193,7 @@ def test_a_script_says_that_it_takes_over_or_runs_again():
 
 def test_a_script_that_says_nothing_changes_nothing():
     """C17: what the environment says holds."""
-    told = Assignment("orders-2", takes_over=True)
+    told = DriverEnvironment("orders-2", takes_over=True)
 
     assert with_start_settings(told, {}) == told
 
@@ -201,7 +201,7 @@ def test_a_script_that_says_nothing_changes_nothing():
 def test_a_setting_that_is_neither_true_nor_false_is_refused():
     """U3."""
     with pytest.raises(JobRejected, match=r"weir\.takeOver = maybe: .* use true or false"):
-        with_start_settings(Assignment(""), {"takeOver": "maybe"})
+        with_start_settings(DriverEnvironment(""), {"takeOver": "maybe"})
 
 
 def test_a_jvm_that_starts_shows_errors_only():

@@ -9,7 +9,7 @@ from golden_job import FAR_AHEAD_MS
 from golden_savepoint import EXPECTED, GOLDEN
 from weir.core.coordinator.actions import RequestSucceeded
 from weir.core.policy import Policy
-from weir.core.recovery import Wish
+from weir.core.restore_decision import RestoreRequest
 from weir.core.snapshots import CheckpointKind
 from weir.slot.keeping import Keeping
 from whole_job import WholeJob, all_free
@@ -68,7 +68,9 @@ def layered(tmp_path_factory):
     keeping = Keeping(f"file://{place}", 0, 0, is_incremental=True)
     job = WholeJob(keeping, lambda width: a_counting_graph(source, width))
     for width in (2, 3):
-        job.start(Policy(incremental=True), width, Wish(f"of width {width}"), all_free(*SPLITS))
+        job.start(
+            Policy(incremental=True), width, RestoreRequest(f"of width {width}"), all_free(*SPLITS)
+        )
         for number in range(3):
             source.feed(*range(0, 500, 1 + 40 * number), split=SPLITS[number])
             job.settle(30)

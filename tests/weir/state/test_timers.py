@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keyed_slots import captured, refill, rows
+from keyed_state_files import captured, refill, rows
 from weir.errors import JobRejected
-from weir.state.slots import KeySlots
+from weir.state.row_index import RowIndex
 from weir.state.timers import TimeMode, Timers
 
 
 def timers_of(mode=TimeMode.EVENT_TIME, **expiries):
     """Timers of keys with one letter each."""
-    slots = KeySlots()
+    slots = RowIndex()
     timers = Timers(slots, mode)
     for key, times in expiries.items():
         slots.seek((ord(key),))

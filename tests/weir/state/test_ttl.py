@@ -2,13 +2,18 @@
 
 import pytest
 
-from keyed_slots import captured, refill, rows
+from keyed_state_files import captured, refill, rows
 from weir.dataflow.types import schema_of
-from weir.state.chunks import CHUNK_SLOTS
+from weir.state.chunks import CHUNK_ROWS
+from weir.state.keyed_states import ValueState
+from weir.state.row_index import RowIndex
 from weir.state.row_types import RowType
-from weir.state.slots import KeySlots
-from weir.state.ttl import ExpiringListState, ExpiringMapState, ExpiringValueState, Sweep
-from weir.state.values import ValueState
+from weir.state.ttl import (
+    ExpiredStateCleanup,
+    ExpiringListState,
+    ExpiringMapState,
+    ExpiringValueState,
+)
 
 TTL = 1_000
 NUMBER = RowType("state 's'", schema_of("n long"))
@@ -19,7 +24,7 @@ def at(slots, now):
 
 
 def begun(make, *arguments):
-    slots = KeySlots()
+    slots = RowIndex()
     slots.seek((1,))
     return slots, make("s", slots, *arguments, TTL)
 
@@ -113,7 +118,7 @@ def test_what_died_between_snapshot_and_restore_is_not_restored():
     state.update((1,))
     piece = captured(slots, state)
 
-    again = KeySlots()
+    again = RowIndex()
     at(again, 1_000)
     refill(piece, again, ExpiringValueState("s", again, NUMBER, TTL))
 
@@ -122,7 +127,7 @@ def test_what_died_between_snapshot_and_restore_is_not_restored():
 
 def test_values_from_before_there_was_a_time_to_live_begin_to_age_when_restored():
     """S12."""
-    slots = KeySlots()
+    slots = RowIndex()
     slots.seek((1,))
     ageless = ValueState("s", slots, NUMBER)
     ageless.update((1,))
@@ -142,7 +147,7 @@ def test_values_lose_their_age_when_the_time_to_live_is_taken_away():
     slots, state = begun(ExpiringValueState, NUMBER)
     state.update((1,))
 
-    again = KeySlots()
+    again = RowIndex()
     ageless = ValueState("s", again, NUMBER)
     refill(captured(slots, state), again, ageless)
 
@@ -153,19 +158,19 @@ def test_values_lose_their_age_when_the_time_to_live_is_taken_away():
 
 def test_a_sweep_frees_what_nobody_touches_any_more_chunk_by_chunk():
     """S1, R7."""
-    slots = KeySlots()
+    slots = RowIndex()
     value = ExpiringValueState("v", slots, NUMBER, TTL)
     elements = ExpiringListState("l", slots, NUMBER, 2 * TTL)
     entries = ExpiringMapState("m", slots, (NUMBER, NUMBER), 2 * TTL)
-    for key in range(2 * CHUNK_SLOTS):
+    for key in range(2 * CHUNK_ROWS):
         slots.seek((key,))
         value.update((1,))
     elements.append((1,))
     entries.update((1,), (1,))
-    sweep, states = Sweep(slots), [value, elements, entries]
+    sweep, states = ExpiredStateCleanup(slots), [value, elements, entries]
 
     sweep.step(states, TTL)
-    assert len(slots) in (CHUNK_SLOTS, CHUNK_SLOTS + 1)
+    assert len(slots) in (CHUNK_ROWS, CHUNK_ROWS + 1)
     sweep.step(states, TTL)
     assert len(slots) == 1, "the last key has a list and a map that live longer"
     for _ in range(2):
@@ -179,6 +184,6 @@ def test_a_sweep_changes_no_snapshot():
     state.update((1,))
     piece = captured(slots, state)
 
-    Sweep(slots).step([state], 5_000)
+    ExpiredStateCleanup(slots).step([state], 5_000)
 
     assert [row["value.n"] for row in rows(piece)] == [1]

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from weir.core.checkpoint_paths import manifest_path
 from weir.core.ids import CheckpointId, Epoch, Millis, OperatorId, SubtaskId
-from weir.core.journal import CheckpointLogged, EpochTaken, JobClosed
 from weir.core.lifecycle import JobStatus
+from weir.core.log_entries import CheckpointLogged, EpochTaken, JobClosed
 from weir.core.snapshots import (
     CheckpointKind,
     KeyedHandle,

@@ -6,8 +6,8 @@ import pytest
 
 from golden_savepoint import EXPECTED, GOLDEN
 from weir.errors import JobRejected
-from weir.state.files import read_list
-from weir.state.looking import header_of
+from weir.state.snapshot_files import read_list
+from weir.state.state_file_reader import header_of
 from weir.storage.comparing import differences
 from weir.storage.inspecting import Opening, describe, find, operators_of, states_of
 from weir.storage.objects import store_for

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from weir.core.ids import CheckpointId, Epoch
-from weir.core.journal import CheckpointLogged, EpochTaken, IdsReserved
+from weir.core.log_entries import CheckpointLogged, EpochTaken, IdsReserved
 from weir.core.snapshots import CheckpointKind
 from weir.errors import JobRejected, Unavailable
 from weir.storage.log import JobLog
@@ -140,7 +140,7 @@ def test_a_truncated_log_begins_at_its_floor(place):
 
 
 def test_of_racing_drivers_one_takes_the_epoch(place):
-    """C17: two drivers never reign at once."""
+    """C17: two drivers never epoch_state at once."""
     filled(log_of(place), 3)
     drivers = [f"driver-{n}" for n in range(8)]
 

@@ -8,7 +8,7 @@ import pytest
 from weir.core.checkpoint_paths import manifest_path
 from weir.core.ids import ChannelId, CheckpointId, EdgeId, Epoch, Millis, OperatorId, SubtaskId
 from weir.core.key_groups import HASH, HASH_VERSION
-from weir.core.recovery import Damaged
+from weir.core.restore_decision import Damaged
 from weir.core.snapshots import (
     CheckpointKind,
     Commit,

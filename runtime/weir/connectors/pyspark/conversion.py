@@ -12,8 +12,8 @@ from pyspark.sql.conversion import ArrowTableToRowsConversion, LocalDataToArrowC
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from weir.ports.failures import UserCodeFailed
 from weir.ports.operators import Batch
+from weir.ports.user_code_errors import UserCodeFailed
 
 SHOWN = 200
 

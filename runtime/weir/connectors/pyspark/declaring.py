@@ -14,9 +14,9 @@ from weir.connectors.pyspark.handle import Handle
 from weir.connectors.pyspark.initial_rows import INITIAL_ROWS, InitialRows
 from weir.dataflow.physical import ProcessorHead
 from weir.errors import JobRejected
-from weir.state.pieces import Keys, shape_of
-from weir.state.shapes import StateShape
-from weir.state.slots import KeySlots
+from weir.state.keyed_snapshot import Keys, state_schema_of
+from weir.state.row_index import RowIndex
+from weir.state.state_schema import StateSchema
 from weir.state.timers import TIMERS, TimeMode, Timers
 
 
@@ -24,7 +24,7 @@ from weir.state.timers import TIMERS, TimeMode, Timers
 class DeclaredStates:
     """What ``init`` asked for."""
 
-    shapes: Mapping[str, StateShape]
+    shapes: Mapping[str, StateSchema]
     deleted: frozenset[str]
     """Names whose restored state nobody wants any more."""
 
@@ -38,7 +38,7 @@ def states_declared_by(head: ProcessorHead) -> DeclaredStates:
             "derive it from that class",
         )
     processor = copy.deepcopy(head.processor)
-    slots = KeySlots()
+    slots = RowIndex()
     timers = Timers(slots, TimeMode.NONE)
     handle = Handle(slots, timers, TimeMode.NONE)
     try:
@@ -57,5 +57,5 @@ def states_declared_by(head: ProcessorHead) -> DeclaredStates:
     states = {**handle.states, TIMERS: timers}
     if head.initial is not None:
         states[INITIAL_ROWS] = InitialRows(slots, head.initial, head.rows_as).state
-    shapes = {name: shape_of(state, keys) for name, state in states.items()}
+    shapes = {name: state_schema_of(state, keys) for name, state in states.items()}
     return DeclaredStates(shapes, frozenset(handle.deleted))

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from weir.connectors.pyspark.conversion import RowsToBatches
 from weir.connectors.pyspark.hand_off import Abandoned, HandOff
-from weir.ports.failures import UserCodeFailed
 from weir.ports.operators import Batch
+from weir.ports.user_code_errors import UserCodeFailed
 
 ROOM_ROWS = 16_384
 """Rows that have been read and wait for the mailbox."""

@@ -18,7 +18,7 @@ from pyspark.sql.conversion import ArrowBatchTransformer
 from weir.connectors.pyspark.rows import MisfitRow
 from weir.ports.operators import Batch
 from weir.state.columns import columns_of, keys_of
-from weir.state.slots import Key
+from weir.state.row_index import Key
 
 
 class FrameShape:

@@ -18,11 +18,11 @@ from weir.connectors.pyspark.rows import row_maker
 from weir.dataflow.types import schema_of
 from weir.errors import JobRejected
 from weir.state.chunks import Chunks
+from weir.state.keyed_states import KeyedColumn, ListState, MapState, ValueState
+from weir.state.row_index import RowIndex
 from weir.state.row_types import Row, RowType
-from weir.state.slots import KeySlots
 from weir.state.timers import TimeMode, Timers
 from weir.state.ttl import Expiring, ExpiringListState, ExpiringMapState, ExpiringValueState
-from weir.state.values import KeyedColumn, ListState, MapState, ValueState
 
 Declared: TypeAlias = tuple[str, tuple[pa.Schema, ...], int | None]
 """The kind of a state, its schemas and how long its values live."""
@@ -119,7 +119,7 @@ class DeletedColumn:
 class Handle(spark.StatefulProcessorHandle):
     """What ``init`` is given. The states speak for the key under the cursor."""
 
-    def __init__(self, slots: KeySlots, timers: Timers, mode: TimeMode) -> None:
+    def __init__(self, slots: RowIndex, timers: Timers, mode: TimeMode) -> None:
         """Know no state yet."""
         self._slots = slots
         self._timers = timers

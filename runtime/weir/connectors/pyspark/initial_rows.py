@@ -16,9 +16,9 @@ import pyarrow as pa
 from weir.connectors.pyspark.frames import frame_of
 from weir.connectors.pyspark.rows import row_maker, rows_of
 from weir.dataflow.physical import RowsAs
+from weir.state.keyed_states import ListState
+from weir.state.row_index import Key, RowIndex
 from weir.state.row_types import Row, RowType
-from weir.state.slots import Key, KeySlots
-from weir.state.values import ListState
 
 INITIAL_ROWS = "$initial"
 """The name of the state; no user's state can have it."""
@@ -29,7 +29,7 @@ Given: TypeAlias = Callable[[Sequence[Row]], list[Any]]
 class InitialRows:
     """What waits for ``handleInitialState``."""
 
-    def __init__(self, slots: KeySlots, schema: pa.Schema, rows_as: RowsAs) -> None:
+    def __init__(self, slots: RowIndex, schema: pa.Schema, rows_as: RowsAs) -> None:
         row_type = RowType("the initial state", schema, row_maker)
         self.state = ListState(INITIAL_ROWS, slots, row_type)
         self.waiting: dict[Key, None] = {}

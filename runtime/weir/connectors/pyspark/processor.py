@@ -39,16 +39,16 @@ from weir.core.ids import CheckpointId, EdgeId, Millis
 from weir.core.key_groups import range_of
 from weir.dataflow.physical import ProcessorHead, RowsAs
 from weir.errors import JobRejected
-from weir.ports.failures import UserCodeFailed
-from weir.ports.operators import Batch, Captured, Heritage, Place
-from weir.state import pieces
-from weir.state.files import KeyedState, read_keyed
-from weir.state.overlay import laid_over
-from weir.state.slots import Key, KeySlots
+from weir.ports.operators import Batch, Captured, RestoredState, TaskInfo
+from weir.ports.user_code_errors import UserCodeFailed
+from weir.state import keyed_snapshot
+from weir.state.keyed_states import KeyedColumn
+from weir.state.layer_merge import merge_layers
+from weir.state.row_index import Key, RowIndex
+from weir.state.snapshot_diff import RememberedCaptures
+from weir.state.snapshot_files import KeyedState, read_keyed
 from weir.state.timers import TIMERS, TimeMode, Timers
-from weir.state.ttl import Sweep
-from weir.state.values import KeyedColumn
-from weir.state.versions import Versions
+from weir.state.ttl import ExpiredStateCleanup
 
 log = logging.getLogger("weir.slot")
 
@@ -83,7 +83,7 @@ class Shape(Protocol):
 class ProcessorOperator:
     """One subtask's part of a processor's keys."""
 
-    def __init__(self, head: ProcessorHead, place: Place) -> None:
+    def __init__(self, head: ProcessorHead, place: TaskInfo) -> None:
         if not isinstance(head.processor, StatefulProcessor):
             raise JobRejected(
                 f"{place.subtask.operator}: a {type(head.processor).__name__} is no "
@@ -96,9 +96,9 @@ class ProcessorOperator:
         self._place = place
         self._mode = _mode(head.time_mode)
         self._watermark = Millis(0)
-        self._slots = KeySlots()
+        self._slots = RowIndex()
         self._timers = Timers(self._slots, self._mode)
-        self._sweep = Sweep(self._slots)
+        self._sweep = ExpiredStateCleanup(self._slots)
         self._handle = Handle(self._slots, self._timers, self._mode)
         self._initial = (
             None if head.initial is None else InitialRows(self._slots, head.initial, head.rows_as)
@@ -107,22 +107,22 @@ class ProcessorOperator:
         self._event_time = head.event_time
         self.late_rows = 0
         fields = tuple(head.input.field(name) for name in head.keys)
-        self._keys = pieces.Keys(fields, place.max_parallelism)
+        self._keys = keyed_snapshot.Keys(fields, place.max_parallelism)
         self._key_row = row_maker(head.keys)
-        self._versions = Versions()
+        self._versions = RememberedCaptures()
 
-    def restore(self, heritage: Heritage) -> None:
+    def restore(self, restored_state: RestoredState) -> None:
         self._call_user("init", lambda: self._processor.init(self._handle))
         self._handle.seal()
         self._slots.cursor.now = self._place.clock()
-        self._watermark = max(self._watermark, heritage.watermark or self._watermark)
-        changed = self._load_all(heritage)
+        self._watermark = max(self._watermark, restored_state.watermark or self._watermark)
+        changed = self._load_all(restored_state)
         if self._initial is not None:
             self._initial.restored()
         if self._place.is_incremental:
             # What is declared differently now cannot be laid over the files of then.
             kept = {n: v for n, v in self._pieces().versions.items() if n not in changed}
-            self._versions.remember(heritage.checkpoint, kept)
+            self._versions.remember(restored_state.checkpoint, kept)
 
     def process(self, edge: EdgeId, batch: Batch) -> Iterable[Batch]:
         del edge
@@ -173,12 +173,12 @@ class ProcessorOperator:
             self._versions.remember(checkpoint, captured.versions)
         return Captured(keyed=captured.keyed, release=captured.release)
 
-    def _pieces(self) -> pieces.Pieces:
+    def _pieces(self) -> keyed_snapshot.CapturedStates:
         self._slots.cursor.now = self._place.clock()
         place = self._place
         groups = range_of(place.subtask.index, place.parallelism, place.max_parallelism)
         known = self._versions.known()
-        return pieces.capture(self._slots, self._states(), self._keys, groups, known)
+        return keyed_snapshot.capture(self._slots, self._states(), self._keys, groups, known)
 
     def completed(self, checkpoint: CheckpointId) -> None:
         self._versions.completed(checkpoint)
@@ -194,15 +194,15 @@ class ProcessorOperator:
             states.append(self._initial.state)
         return states
 
-    def _load_all(self, heritage: Heritage) -> set[str]:
+    def _load_all(self, restored_state: RestoredState) -> set[str]:
         """The names of the states that were declared differently when they were kept."""
         files: dict[str, list[KeyedState]] = {}
-        for groups, data in heritage.keyed:
+        for groups, data in restored_state.keyed:
             state = read_keyed(data, groups)
             files.setdefault(state.name, []).append(state)
         changed: set[str] = set()
         for name, its_files in files.items():
-            for part in laid_over(its_files):
+            for part in merge_layers(its_files):
                 if self._load(part):
                     changed.add(name)
         return changed
@@ -215,7 +215,7 @@ class ProcessorOperator:
         if restored.name not in states:
             log.info("%s: state '%s' is not restored.", self._place.subtask, restored.name)
             return False
-        return pieces.load(restored, self._slots, states[restored.name], self._keys)
+        return keyed_snapshot.load(restored, self._slots, states[restored.name], self._keys)
 
     def _take_time(self) -> TimerValues:
         """One look at the clock, for all that a turn does."""

@@ -17,7 +17,7 @@ from pyspark.sql import Row
 
 from weir.ports.operators import Batch
 from weir.state.columns import columns_of, keys_of
-from weir.state.slots import Key
+from weir.state.row_index import Key
 
 _WITHOUT_FIELDS: list[str] = []
 

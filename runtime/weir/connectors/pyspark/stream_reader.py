@@ -35,8 +35,8 @@ from weir.connectors.pyspark.simple_reader import SimpleAsFull
 from weir.connectors.pyspark.split_reader import CountedReader, WholeReader
 from weir.core.ids import SplitId
 from weir.errors import JobRejected
-from weir.ports.failures import UserCodeFailed
 from weir.ports.sources import Discovery, Reader
+from weir.ports.user_code_errors import UserCodeFailed
 
 
 class NotReadable(JobRejected):

@@ -32,9 +32,9 @@ from weir.connectors.pyspark.write_call import WriteCall
 from weir.connectors.transaction_names import new_token
 from weir.core.ids import SubtaskId
 from weir.errors import JobRejected
-from weir.ports.failures import UserCodeFailed
-from weir.ports.operators import Batch, Place
-from weir.ports.sinks import Sealed
+from weir.ports.operators import Batch, TaskInfo
+from weir.ports.sinks import SealedTransaction
+from weir.ports.user_code_errors import UserCodeFailed
 from weir.storage.objects import store_for
 
 log = logging.getLogger("weir.connectors")
@@ -69,7 +69,7 @@ class StreamSink:
     def kept_in(self, directory: str) -> Self:
         return replace(self, directory=directory)
 
-    def open(self, place: Place) -> "StreamWriter":
+    def open(self, place: TaskInfo) -> "StreamWriter":
         return StreamWriter(self, place)
 
     def committer(self) -> "StreamCommitter":
@@ -103,7 +103,7 @@ def blaming_user_code(sink: str, method: str, batch: int) -> Iterator[int]:
 class StreamWriter:
     """A subtask's end. One thread runs the calls of ``write``, one after the other."""
 
-    def __init__(self, sink: StreamSink, place: Place) -> None:
+    def __init__(self, sink: StreamSink, place: TaskInfo) -> None:
         self._sink = sink
         self._messages = sink.messages()
         self._name = transaction_names.first_name(place, sink.token)
@@ -121,7 +121,7 @@ class StreamWriter:
             self._calls.put(self._open)
         self._open.add(batch)
 
-    def seal(self) -> Sealed | None:
+    def seal(self) -> SealedTransaction | None:
         """The rows of this transaction end; its message is awaited beside the mailbox."""
         self._check_sealed()
         if self._open is None:
@@ -131,7 +131,7 @@ class StreamWriter:
         self._sealed.append(call)
         self._open = None
         self._name = self._name._replace(counter=self._name.counter + 1)
-        return Sealed(call.name, lambda: self._messages.put(call.name, call.message()))
+        return SealedTransaction(call.name, lambda: self._messages.put(call.name, call.message()))
 
     def close(self) -> None:
         if self._open is not None:

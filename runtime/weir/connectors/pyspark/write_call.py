@@ -17,8 +17,8 @@ from pyspark.sql.types import StructType
 
 from weir.connectors.pyspark.conversion import rows_of, shown
 from weir.connectors.pyspark.hand_off import Abandoned, HandOff
-from weir.ports.failures import UserCodeFailed
 from weir.ports.operators import Batch
+from weir.ports.user_code_errors import UserCodeFailed
 
 ROOM_ROWS = 65_536
 """Rows that wait for the writer before the mailbox waits too."""

@@ -25,6 +25,21 @@ from weir.core.coordinator import (
     trigger,
 )
 from weir.core.coordinator.actions import Action, CommitTransactions, CreateEntry, LookForSuccessor
+from weir.core.coordinator.coordinator_state import (
+    Checkpoints,
+    Clock,
+    Commits,
+    Completed,
+    Coordinator,
+    EpochLog,
+    JobIdentity,
+    Restore,
+    Scheduled,
+    StartPoint,
+    Step,
+    Terminated,
+    Unclaimed,
+)
 from weir.core.coordinator.events import (
     CheckpointRequested,
     CommitConfirmed,
@@ -57,26 +72,11 @@ from weir.core.coordinator.events import (
     TransactionsUnresolved,
 )
 from weir.core.coordinator.pending_checkpoint import Abortable
-from weir.core.coordinator.state import (
-    Checkpoints,
-    Clock,
-    Commits,
-    Completed,
-    Coordinator,
-    EpochLog,
-    JobIdentity,
-    Restore,
-    Scheduled,
-    StartPoint,
-    Step,
-    Terminated,
-    Unclaimed,
-)
 from weir.core.ids import NO_CHECKPOINT, CheckpointId, Epoch, Millis, OperatorId
-from weir.core.journal import CheckpointLogged, EpochTaken, IdsReserved, JobClosed
 from weir.core.lifecycle import SubtaskFinished, SubtaskRunning, TimePassed
+from weir.core.log_entries import CheckpointLogged, EpochTaken, IdsReserved, JobClosed
 from weir.core.policy import Policy
-from weir.core.shared_files import SharedFiles
+from weir.core.shared_state_registry import SharedStateRegistry
 from weir.core.snapshots import Manifest, SinkLedger
 from weir.core.topology import Topology
 
@@ -107,7 +107,7 @@ def begin(
     if isinstance(epoch.start, Unclaimed):
         manifests.append(epoch.start.manifest)
     assert all(m.checkpoint < epoch.next_id for m in manifests), "ids grow across restores"
-    shared = SharedFiles()
+    shared = SharedStateRegistry()
     for _, manifest in epoch.owned:
         shared = shared.take(file.path for file in manifest.files() if file.shared)
     state = Coordinator(

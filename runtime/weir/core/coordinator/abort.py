@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from weir.core.checkpoint_paths import manifest_path
 from weir.core.coordinator.actions import Action, FailAttempt, NotifyAborted, ReportAborted
+from weir.core.coordinator.coordinator_state import Coordinator, Step
 from weir.core.coordinator.deletion import delete_files
 from weir.core.coordinator.diagnosis import explain
 from weir.core.coordinator.pending_checkpoint import (
@@ -20,8 +21,7 @@ from weir.core.coordinator.pending_checkpoint import (
     acks_of,
 )
 from weir.core.coordinator.request_queue import delay_final_checkpoint, fail_request
-from weir.core.coordinator.state import Coordinator, Step
-from weir.core.failures import Failures
+from weir.core.failure_counter import FailureCounter
 from weir.core.reasons import Reason
 
 WHOLE_JOB_GOES_DOWN = frozenset(
@@ -87,13 +87,13 @@ def _count(state: Coordinator, pending: Pending, reason: Reason, message: str) -
         sources_wait and reason not in WHOLE_JOB_GOES_DOWN
     ):
         why = f"checkpoint {checkpoint} failed with {reason.name}"
-        return _with_failures(state, Failures()), (FailAttempt(reason, why, message),)
+        return _with_failures(state, FailureCounter()), (FailAttempt(reason, why, message),)
     if kind.is_savepoint:
         return state, ()
     failures = state.checkpoints.failures.after_failure(checkpoint, reason)
     if failures.in_a_row <= state.job.policy.tolerable_failures:
         return _with_failures(state, failures), ()
-    forgiven = Failures(forgiven=failures.counted)
+    forgiven = FailureCounter(forgiven=failures.counted)
     why = (
         f"{failures.in_a_row} checkpoints failed in a row, the last one, checkpoint {checkpoint},"
         f" with {reason.name}"
@@ -101,5 +101,5 @@ def _count(state: Coordinator, pending: Pending, reason: Reason, message: str) -
     return _with_failures(state, forgiven), (FailAttempt(reason, why, message),)
 
 
-def _with_failures(state: Coordinator, failures: Failures) -> Coordinator:
+def _with_failures(state: Coordinator, failures: FailureCounter) -> Coordinator:
     return replace(state, checkpoints=replace(state.checkpoints, failures=failures))

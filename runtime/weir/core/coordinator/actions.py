@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from weir.core.barriers import Barrier
 from weir.core.ids import AttemptId, CheckpointId, Epoch, Millis, OperatorId, RequestId, SubtaskId
-from weir.core.journal import Entry
 from weir.core.lifecycle import JobStatus
+from weir.core.log_entries import Entry
 from weir.core.reasons import Reason
 from weir.core.snapshots import CheckpointKind, Commit, Manifest, Transaction
 

@@ -21,6 +21,7 @@ from weir.core.coordinator.actions import (
     TruncateLog,
     WriteManifest,
 )
+from weir.core.coordinator.coordinator_state import Completed, Coordinator, Step
 from weir.core.coordinator.deletion import delete_checkpoints, delete_files, retry_deferred
 from weir.core.coordinator.events import (
     ManifestInDoubt,
@@ -44,10 +45,9 @@ from weir.core.coordinator.pending_checkpoint import (
     acks_of,
 )
 from weir.core.coordinator.request_queue import succeed_request
-from weir.core.coordinator.state import Completed, Coordinator, Step
 from weir.core.coordinator.transactions import commit_next
 from weir.core.ids import CheckpointId, OperatorId, SubtaskId
-from weir.core.journal import CheckpointLogged
+from weir.core.log_entries import CheckpointLogged
 from weir.core.reasons import Reason
 from weir.core.snapshots import Manifest, SinkLedger, Width
 

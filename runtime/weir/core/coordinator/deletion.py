@@ -9,8 +9,7 @@ from dataclasses import replace
 
 from weir.core.checkpoint_paths import has_unique_name, manifest_path
 from weir.core.coordinator.actions import Action, DeleteFiles
-from weir.core.coordinator.events import FilesDeleted, FilesNotDeleted
-from weir.core.coordinator.state import (
+from weir.core.coordinator.coordinator_state import (
     Cleanup,
     Completed,
     Coordinator,
@@ -18,6 +17,7 @@ from weir.core.coordinator.state import (
     LogClosed,
     Step,
 )
+from weir.core.coordinator.events import FilesDeleted, FilesNotDeleted
 
 DELETE_TRIES = 8
 """After so many failures a deletion is deferred."""

@@ -17,6 +17,7 @@ from weir.core.coordinator.actions import (
     RestoreNothing,
     RestorePoint,
 )
+from weir.core.coordinator.coordinator_state import Active, Coordinator, Step, Unclaimed
 from weir.core.coordinator.events import (
     EndOfDataReached,
     NoSuccessorSeen,
@@ -25,7 +26,6 @@ from weir.core.coordinator.events import (
     SuccessorUnknown,
 )
 from weir.core.coordinator.pending_checkpoint import Preparing
-from weir.core.coordinator.state import Active, Coordinator, Step, Unclaimed
 from weir.core.coordinator.transactions import resolve_transactions
 from weir.core.ids import NO_CHECKPOINT, SubtaskId
 from weir.core.lifecycle import SubtaskFinished, SubtaskRunning

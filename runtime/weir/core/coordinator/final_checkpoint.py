@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from weir.core.coordinator.actions import NotifyCompleted
+from weir.core.coordinator.coordinator_state import RETRY_MS, Active, Coordinator, FinalNotice, Step
 from weir.core.coordinator.events import SubtaskAcked
 from weir.core.coordinator.pending_checkpoint import Logging, acks_of
 from weir.core.coordinator.request_queue import request_checkpoint
-from weir.core.coordinator.state import RETRY_MS, Active, Coordinator, FinalNotice, Step
 from weir.core.ids import SubtaskId
 from weir.core.lifecycle import JobStatus
-from weir.core.requests import Origin
+from weir.core.request_decider import Origin
 from weir.core.snapshots import CheckpointKind
 
 

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 from weir.core.coordinator.abort import abort
 from weir.core.coordinator.actions import Action, CreateEntry, EndDriver, ReportAborted
+from weir.core.coordinator.coordinator_state import Coordinator, Step, Terminated, Unscheduled
 from weir.core.coordinator.diagnosis import explain
 from weir.core.coordinator.events import EntryInDoubt, EntryNotCreated, EntryTaken
 from weir.core.coordinator.request_queue import drop_requests, fail_request
-from weir.core.coordinator.state import Coordinator, Step, Terminated, Unscheduled
 from weir.core.ids import NO_CHECKPOINT, CheckpointId
-from weir.core.journal import ID_BLOCK, CheckpointLogged, Entry
+from weir.core.log_entries import ID_BLOCK, CheckpointLogged, Entry
 from weir.core.reasons import Reason
 
 

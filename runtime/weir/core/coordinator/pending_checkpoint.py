@@ -8,11 +8,11 @@ because the entry that completes it may already exist.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from weir.core.checkpoint_plan import CheckpointPlan
 from weir.core.coordinator.actions import SendToSubtask
 from weir.core.coordinator.events import Phase, SubtaskAcked
 from weir.core.ids import CheckpointId, Millis, OperatorId, SubtaskId
-from weir.core.plan import Plan
-from weir.core.requests import Request
+from weir.core.request_decider import Request
 from weir.core.snapshots import CoordinatorSnapshot, Manifest
 
 
@@ -22,7 +22,7 @@ class CheckpointProperties:
 
     checkpoint: CheckpointId
     request: Request
-    plan: Plan
+    plan: CheckpointPlan
     started_at: Millis
     stamp: Millis
     """What the wall clock showed then."""

@@ -10,12 +10,12 @@ from weir.core.coordinator.actions import (
     RequestFailed,
     RequestSucceeded,
 )
+from weir.core.coordinator.coordinator_state import RETRY_MS, Active, Coordinator, Requests, Step
 from weir.core.coordinator.events import CheckpointRequested
-from weir.core.coordinator.state import RETRY_MS, Active, Coordinator, Requests, Step
-from weir.core.ids import NO_CHECKPOINT, NOBODY_ASKED, RequestId
+from weir.core.ids import NO_CHECKPOINT, NO_REQUEST, RequestId
 from weir.core.lifecycle import JobStatus
 from weir.core.reasons import Reason
-from weir.core.requests import Origin, Request, enqueue
+from weir.core.request_decider import Origin, Request, enqueue
 from weir.core.snapshots import CheckpointKind
 
 
@@ -27,7 +27,7 @@ def request_checkpoint(
     state: Coordinator,
     origin: Origin,
     kind: CheckpointKind,
-    name: RequestId = NOBODY_ASKED,
+    name: RequestId = NO_REQUEST,
     location: str = "",
 ) -> Step:
     number = state.requests.count + 1

@@ -11,11 +11,7 @@ from dataclasses import replace
 from weir.core import retention
 from weir.core.coordinator.abort import abort_all
 from weir.core.coordinator.actions import EndDriver
-from weir.core.coordinator.deletion import delete_checkpoints, delete_files
-from weir.core.coordinator.events import StatusReported
-from weir.core.coordinator.job_log import write_entry
-from weir.core.coordinator.request_queue import drop_requests
-from weir.core.coordinator.state import (
+from weir.core.coordinator.coordinator_state import (
     Active,
     Cleanup,
     Coordinator,
@@ -25,10 +21,14 @@ from weir.core.coordinator.state import (
     Terminated,
     Unscheduled,
 )
+from weir.core.coordinator.deletion import delete_checkpoints, delete_files
+from weir.core.coordinator.events import StatusReported
+from weir.core.coordinator.job_log import write_entry
+from weir.core.coordinator.request_queue import drop_requests
 from weir.core.coordinator.transactions import resolve_transactions
 from weir.core.ids import AttemptId
-from weir.core.journal import JobClosed
 from weir.core.lifecycle import JobStatus
+from weir.core.log_entries import JobClosed
 from weir.core.reasons import Reason
 
 ALL_ATTEMPTS = AttemptId(2**62)

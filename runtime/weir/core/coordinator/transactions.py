@@ -5,13 +5,13 @@ from dataclasses import replace
 
 from weir.core import commit
 from weir.core.coordinator.actions import CommitTransactions, ResolveTransactions
+from weir.core.coordinator.coordinator_state import Coordinator, Step
 from weir.core.coordinator.events import (
     CommitConfirmed,
     CommitInDoubt,
     TransactionsResolved,
     TransactionsUnresolved,
 )
-from weir.core.coordinator.state import Coordinator, Step
 from weir.core.ids import AttemptId, OperatorId, SubtaskId
 from weir.core.snapshots import SinkLedger, Transaction
 

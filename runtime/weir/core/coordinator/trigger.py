@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from weir.core.barriers import AlignmentType, Barrier
 from weir.core.checkpoint_paths import checkpoint_location, savepoint_location
+from weir.core.checkpoint_plan import CheckpointPlan, Unplannable, plan_checkpoint
 from weir.core.coordinator.abort import abort, abort_all
 from weir.core.coordinator.actions import (
     Action,
@@ -18,6 +19,13 @@ from weir.core.coordinator.actions import (
     SendToSubtask,
     SnapshotOperators,
     Trigger,
+)
+from weir.core.coordinator.coordinator_state import (
+    Active,
+    Coordinator,
+    Scheduled,
+    Step,
+    Unscheduled,
 )
 from weir.core.coordinator.events import (
     LocationNotPrepared,
@@ -35,14 +43,12 @@ from weir.core.coordinator.pending_checkpoint import (
     Preparing,
 )
 from weir.core.coordinator.request_queue import drop_requests, request_checkpoint
-from weir.core.coordinator.state import Active, Coordinator, Scheduled, Step, Unscheduled
 from weir.core.ids import NO_CHECKPOINT, CheckpointId, Millis
-from weir.core.journal import IdsReserved
 from weir.core.lifecycle import JobStatus
-from weir.core.plan import Plan, Unplannable, draw_up
+from weir.core.log_entries import IdsReserved
 from weir.core.policy import Mode
 from weir.core.reasons import Reason
-from weir.core.requests import Origin, PutOff, Request, Start, Traffic, Wait, choose
+from weir.core.request_decider import Origin, PutOff, Request, Start, Traffic, Wait, choose
 from weir.core.snapshots import CheckpointKind, CoordinatorSnapshot
 
 
@@ -139,7 +145,7 @@ def _traffic(state: Coordinator) -> Traffic:
 def _begin(state: Coordinator, request: Request) -> Step:
     job, subtasks = state.job, state.subtasks
     is_final = request.origin is Origin.END_OF_DATA
-    plan = draw_up(
+    plan = plan_checkpoint(
         job.topology,
         subtasks.running,
         subtasks.finished,
@@ -180,7 +186,7 @@ def _reserve_ids(state: Coordinator) -> Step:
     return write_entry(state, IdsReserved(state.job.epoch, state.job.driver, reservation(state)))
 
 
-def _properties(state: Coordinator, request: Request, plan: Plan) -> CheckpointProperties:
+def _properties(state: Coordinator, request: Request, plan: CheckpointPlan) -> CheckpointProperties:
     checkpoint, directory, policy = state.log.next_id, state.job.directory, state.job.policy
     location = checkpoint_location(directory, checkpoint)
     if request.kind.is_savepoint:

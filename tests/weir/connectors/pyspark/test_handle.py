@@ -9,7 +9,7 @@ from pyspark.sql.streaming import stateful_processor as spark
 
 from weir.connectors.pyspark.handle import ExpiringValue, Handle, List, Map, Value
 from weir.errors import JobRejected
-from weir.state.slots import KeySlots
+from weir.state.row_index import RowIndex
 from weir.state.timers import TimeMode, Timers
 
 PAIRS = [
@@ -54,7 +54,7 @@ ALL = "n int, at timestamp, a array<timestamp>, m map<string,timestamp>, s struc
 
 @pytest.fixture
 def slots():
-    return KeySlots()
+    return RowIndex()
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from weir.connectors.pyspark.processor import FIRED_AT_ONCE
 from weir.core.snapshots import KeyGroupRange
 from weir.dataflow.physical import RowsAs
 from weir.dataflow.types import schema_of
-from weir.ports.failures import UserCodeFailed
-from weir.state.files import write_keyed
-from weir.state.shapes import KIND
+from weir.ports.user_code_errors import UserCodeFailed
+from weir.state.snapshot_files import write_keyed
+from weir.state.state_schema import KIND
 from weir.wire.keys import key_groups
 
 INITIAL = schema_of("word string, begin long")

@@ -5,7 +5,7 @@ from pyspark.sql import Row
 from one_processor import ProcessorUnderTest, written
 from spark_processors import Remembering
 from weir.core.ids import CheckpointId
-from weir.state.files import read_keyed
+from weir.state.snapshot_files import read_keyed
 
 OLD = "count int, seen float, gone string"
 NEW = "count long, seen double, note string"

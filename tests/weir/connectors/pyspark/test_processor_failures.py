@@ -7,7 +7,7 @@ from pyspark.sql import Row
 
 from one_processor import ProcessorUnderTest
 from spark_processors import Reminder, RunningTotal
-from weir.ports.failures import UserCodeFailed
+from weir.ports.user_code_errors import UserCodeFailed
 
 
 class DividesByAmount(RunningTotal):

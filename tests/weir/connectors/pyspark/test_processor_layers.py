@@ -15,7 +15,7 @@ from weir.core.ids import CheckpointId
 from weir.core.key_groups import range_of
 from weir.core.snapshots import KeyGroupRange, StateFile
 from weir.slot.layers import Layers
-from weir.state.looking import rows_of
+from weir.state.state_file_reader import rows_of
 
 
 class Layered:
@@ -36,11 +36,11 @@ class Layered:
         pieces = self.subtask.operator.capture(checkpoint).keyed
         made = [f for p in pieces for f in self.layers.store(barrier, p, self._put)]
         if completes:
-            self.layers.heard_completed(checkpoint)
+            self.layers.on_completed(checkpoint)
             self.subtask.operator.completed(checkpoint)
             self.completed = checkpoint
         else:
-            self.layers.heard_aborted(checkpoint)
+            self.layers.on_aborted(checkpoint)
         return [self.files[file.path] for file in made]
 
     def _put(self, what, content):

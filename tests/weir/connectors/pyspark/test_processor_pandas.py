@@ -8,7 +8,7 @@ import pytest
 from one_processor import ProcessorUnderTest, written
 from spark_processors import FrameTotal
 from weir.dataflow.physical import RowsAs
-from weir.ports.failures import UserCodeFailed
+from weir.ports.user_code_errors import UserCodeFailed
 
 
 class Yielding(FrameTotal):

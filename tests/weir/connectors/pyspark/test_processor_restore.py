@@ -8,7 +8,7 @@ from one_processor import ProcessorUnderTest, written
 from spark_processors import History, RunningTotal, Tally
 from weir.core.snapshots import KeyGroupRange
 from weir.errors import JobRejected
-from weir.state.files import read_keyed
+from weir.state.snapshot_files import read_keyed
 
 WORDS = [f"word {n}" for n in range(500)]
 ALL_GROUPS = KeyGroupRange(0, 127)

@@ -19,8 +19,8 @@ from weir.connectors.pyspark.stream_reader import StreamSource
 from weir.core.ids import SplitId
 from weir.dataflow.types import schema_of
 from weir.errors import JobRejected
-from weir.ports.failures import UserCodeFailed
-from weir.ports.sources import Commits
+from weir.ports.sources import CheckpointListener
+from weir.ports.user_code_errors import UserCodeFailed
 
 KEY = JobKey(b"k" * 32)
 ONE = InputPartition(1)
@@ -367,7 +367,7 @@ def test_the_source_hears_up_to_where_every_split_has_been_read(tmp_path):
     source = counter(step="10", log=str(log))
     first = source.discover("")
     second = source.discover(first.seen)
-    assert isinstance(source, Commits)
+    assert isinstance(source, CheckpointListener)
     source.completed(first.seen, first.splits)
     assert notes(log) == []
     source.completed(second.seen, (first.splits[1], *second.splits))

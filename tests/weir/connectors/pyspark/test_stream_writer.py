@@ -14,8 +14,8 @@ from weir.connectors.pyspark.stream_writer import StreamSink
 from weir.core.ids import Millis, OperatorId, SubtaskId
 from weir.dataflow.types import schema_of
 from weir.errors import JobRejected
-from weir.ports.failures import UserCodeFailed
-from weir.ports.operators import Place
+from weir.ports.operators import TaskInfo
+from weir.ports.user_code_errors import UserCodeFailed
 from weir.storage.objects import store_for
 
 KEY = JobKey(b"k" * 32)
@@ -24,7 +24,7 @@ OTHER = SubtaskId(OperatorId("out"), 1)
 
 
 def place(subtask=SUBTASK, epoch=1, attempt=1):
-    return Place(subtask, 2, 16, epoch, attempt, lambda: Millis(0))
+    return TaskInfo(subtask, 2, 16, epoch, attempt, lambda: Millis(0))
 
 
 def numbers(*values):

@@ -32,12 +32,12 @@ from weir.core.coordinator.actions import (
     ResolveTransactions,
     Trigger,
 )
+from weir.core.coordinator.coordinator_state import Unscheduled
 from weir.core.coordinator.events import (
     Phase,
     SubtaskProgressed,
     Timings,
 )
-from weir.core.coordinator.state import Unscheduled
 from weir.core.lifecycle import JobStatus
 from weir.core.policy import Policy
 from weir.core.reasons import COUNTED, Reason

@@ -39,9 +39,9 @@ from weir.core.coordinator.actions import (
     WriteManifest,
 )
 from weir.core.coordinator.completion import LOG_MARGIN
+from weir.core.coordinator.coordinator_state import Unclaimed
 from weir.core.coordinator.events import CommitConfirmed, CommitInDoubt
-from weir.core.coordinator.state import Unclaimed
-from weir.core.journal import ID_BLOCK, CheckpointLogged, IdsReserved
+from weir.core.log_entries import ID_BLOCK, CheckpointLogged, IdsReserved
 from weir.core.policy import Policy
 from weir.core.reasons import Reason
 

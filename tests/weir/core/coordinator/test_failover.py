@@ -26,6 +26,7 @@ from weir.core.coordinator.actions import (
     RestoreNothing,
     Trigger,
 )
+from weir.core.coordinator.coordinator_state import Unclaimed
 from weir.core.coordinator.events import (
     CommitConfirmed,
     NoSuccessorSeen,
@@ -33,7 +34,6 @@ from weir.core.coordinator.events import (
     TransactionsResolved,
     TransactionsUnresolved,
 )
-from weir.core.coordinator.state import Unclaimed
 from weir.core.policy import Policy
 from weir.core.snapshots import Commit
 

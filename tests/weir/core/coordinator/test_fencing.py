@@ -23,6 +23,7 @@ from weir.core.coordinator.actions import (
     OfferRestorePoint,
     ReportAborted,
 )
+from weir.core.coordinator.coordinator_state import Terminated
 from weir.core.coordinator.events import (
     EntryCreated,
     EntryInDoubt,
@@ -32,7 +33,6 @@ from weir.core.coordinator.events import (
     RestorePointRequested,
     SuccessorUnknown,
 )
-from weir.core.coordinator.state import Terminated
 from weir.core.lifecycle import JobStatus
 from weir.core.policy import Policy
 from weir.core.reasons import Reason

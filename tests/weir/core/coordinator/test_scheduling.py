@@ -23,7 +23,7 @@ from weir.core.coordinator.actions import (
     RequestFailed,
     Trigger,
 )
-from weir.core.coordinator.state import Scheduled, Unscheduled
+from weir.core.coordinator.coordinator_state import Scheduled, Unscheduled
 from weir.core.lifecycle import JobStatus
 from weir.core.policy import Policy
 from weir.core.reasons import Reason

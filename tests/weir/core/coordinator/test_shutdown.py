@@ -28,6 +28,7 @@ from weir.core.coordinator.actions import (
     ResolveTransactions,
     WriteManifest,
 )
+from weir.core.coordinator.coordinator_state import Unclaimed
 from weir.core.coordinator.events import (
     CommitConfirmed,
     EntryInDoubt,
@@ -39,9 +40,8 @@ from weir.core.coordinator.events import (
     TransactionsResolved,
     TransactionsUnresolved,
 )
-from weir.core.coordinator.state import Unclaimed
-from weir.core.journal import JobClosed
 from weir.core.lifecycle import JobStatus
+from weir.core.log_entries import JobClosed
 from weir.core.policy import Policy, Retention
 from weir.core.reasons import Reason
 

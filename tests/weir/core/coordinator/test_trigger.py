@@ -34,6 +34,7 @@ from weir.core.coordinator.actions import (
     Trigger,
     WriteManifest,
 )
+from weir.core.coordinator.coordinator_state import Unscheduled
 from weir.core.coordinator.events import (
     LocationNotPrepared,
     LocationPrepared,
@@ -41,7 +42,6 @@ from weir.core.coordinator.events import (
     OperatorNotSnapshotted,
     OperatorSnapshotted,
 )
-from weir.core.coordinator.state import Unscheduled
 from weir.core.lifecycle import JobStatus, TimePassed
 from weir.core.policy import Mode, Policy
 from weir.core.reasons import Reason

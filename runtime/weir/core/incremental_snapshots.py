@@ -1,0 +1,46 @@
+"""Remembers which files a subtask's earlier snapshots are made of, to upload only what changed.
+
+An increment is only as good as what it builds on. The trigger names the newest completed
+checkpoint, and a subtask builds on exactly that one, if it took part in it and heard of its
+completion, or writes in full. It never builds on a checkpoint that was aborted or whose fate it
+does not know (spec S4).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from weir.core.ids import CheckpointId
+from weir.core.snapshots import StateFile
+
+Pieces = Mapping[int, StateFile]
+"""The files of one snapshot by the piece of state that they hold (a chunk, a key group)."""
+
+
+@dataclass(slots=True)
+class Increments:
+    """What one subtask has uploaded and may refer to."""
+
+    taken: dict[CheckpointId, Pieces] = field(default_factory=dict)
+    completed: dict[CheckpointId, Pieces] = field(default_factory=dict)
+
+    def restored(self, checkpoint: CheckpointId, pieces: Pieces) -> None:
+        """The subtask began from this checkpoint, which its job owns."""
+        self.completed[checkpoint] = dict(pieces)
+
+    def base(self, named: CheckpointId) -> Pieces:
+        """What an increment on that checkpoint need not upload again."""
+        return self.completed.get(named, {})
+
+    def took(self, checkpoint: CheckpointId, pieces: Pieces) -> None:
+        self.taken[checkpoint] = dict(pieces)
+
+    def on_completed(self, checkpoint: CheckpointId) -> None:
+        """Older ones can be no base any more."""
+        if checkpoint in self.taken:
+            self.completed[checkpoint] = self.taken[checkpoint]
+            for pieces in (self.taken, self.completed):
+                for older in [c for c in pieces if c < checkpoint]:
+                    del pieces[older]
+
+    def on_aborted(self, checkpoint: CheckpointId) -> None:
+        self.taken.pop(checkpoint, None)

@@ -1,0 +1,126 @@
+"""Carries out what the coordinator wants of storage, beside the loop, and reports how it ended.
+
+Storage has three answers, not two: done, surely not done, and nobody knows. Each is an event of its
+own, because the coordinator must not take the third for either of the others (spec C18). A store
+that fails in a way it never promised has left who knows what, and every order gets an answer: the
+coordinator would wait for it for ever.
+"""
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import Executor
+
+from weir.core.coordinator import actions, events
+from weir.core.job_master import Event
+from weir.errors import JobRejected
+from weir.storage import manifests
+from weir.storage.log import JobLog
+from weir.storage.objects import NotStored, ObjectStore
+
+log = logging.getLogger("weir.driver")
+
+SURELY_NOT = (NotStored, JobRejected)
+"""The failures that are known to have left nothing behind."""
+
+StorageAction = (
+    actions.WriteManifest
+    | actions.CreateEntry
+    | actions.LookForSuccessor
+    | actions.TruncateLog
+    | actions.DeleteFiles
+    | actions.PrepareLocation
+)
+
+
+def entry_failed(index: int, problem: Exception) -> Event:
+    """What the coordinator hears when the creation of an entry ended in an error."""
+    if isinstance(problem, SURELY_NOT):
+        return events.EntryNotCreated(index, str(problem))
+    return events.EntryInDoubt(index)
+
+
+class StorageActions:
+    """Storage as the loop sees it: orders in, events out."""
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        journal: JobLog,
+        executor: Executor,
+        tell: Callable[[Event], None],
+    ) -> None:
+        self._store = store
+        self._journal = journal
+        self._executor = executor
+        self._tell = tell
+
+    def carry_out(self, action: StorageAction) -> None:
+        self._executor.submit(self._run, action)
+
+    def _run(self, action: StorageAction) -> None:
+        match action:
+            case actions.WriteManifest():
+                self._tell(self._write_manifest(action))
+            case actions.CreateEntry():
+                self._tell(self._create_entry(action))
+            case actions.LookForSuccessor():
+                self._tell(self._look(action))
+            case actions.DeleteFiles():
+                self._tell(self._delete(action))
+            case actions.PrepareLocation():
+                self._tell(self._prepare(action))
+            case actions.TruncateLog(below):
+                self._truncate(below)
+
+    def _write_manifest(self, action: actions.WriteManifest) -> Event:
+        checkpoint = action.manifest.checkpoint
+        try:
+            manifests.write(self._store, action.manifest)
+        except SURELY_NOT as problem:
+            return events.ManifestNotWritten(checkpoint, str(problem))
+        except Exception as problem:  # noqa: BLE001 - storage may fail in any way
+            log.warning("Nobody knows if the manifest of %s was written: %s", checkpoint, problem)
+            return events.ManifestInDoubt(checkpoint)
+        return events.ManifestWritten(checkpoint)
+
+    def _create_entry(self, action: actions.CreateEntry) -> Event:
+        try:
+            is_ours = self._journal.create(action.index, action.entry)
+        except Exception as problem:  # noqa: BLE001 - storage may fail in any way
+            failed = entry_failed(action.index, problem)
+            if isinstance(failed, events.EntryInDoubt):
+                log.warning("Nobody knows if log entry %s was created: %s", action.index, problem)
+            return failed
+        return events.EntryCreated(action.index) if is_ours else events.EntryTaken(action.index)
+
+    def _look(self, action: actions.LookForSuccessor) -> Event:
+        try:
+            is_taken = self._journal.is_taken(action.index)
+        except Exception as problem:  # noqa: BLE001 - storage may fail in any way
+            log.warning("The job's log could not be looked at: %s", problem)
+            return events.SuccessorUnknown(action.index)
+        if is_taken:
+            return events.EntryTaken(action.index)
+        return events.NoSuccessorSeen(action.index)
+
+    def _delete(self, action: actions.DeleteFiles) -> Event:
+        try:
+            self._store.delete(action.paths)
+        except Exception as problem:  # noqa: BLE001 - storage may fail in any way
+            log.warning("Files could not be deleted: %s", problem)
+            return events.FilesNotDeleted(action.operation)
+        return events.FilesDeleted(action.operation)
+
+    def _prepare(self, action: actions.PrepareLocation) -> Event:
+        try:
+            self._store.make_new(action.location)
+        except Exception as problem:  # noqa: BLE001 - storage may fail in any way
+            return events.LocationNotPrepared(action.checkpoint, str(problem))
+        return events.LocationPrepared(action.checkpoint)
+
+    def _truncate(self, below: int) -> None:
+        """Nobody waits for it; what is left is truncated with the next."""
+        try:
+            self._journal.truncate(below)
+        except Exception as problem:  # noqa: BLE001 - storage may fail in any way
+            log.warning("The job's log could not be truncated: %s", problem)

@@ -1,0 +1,187 @@
+"""Keeps the running aggregates of every key, in columns.
+
+A key's slot is its row in flat arrays, one for each accumulator, so that a batch is taken in by a
+few vectorised calls whatever its keys are. A capture is the table at one moment: taking it costs
+microseconds, reading it is the business of another thread, and the table goes on changing meanwhile
+(spec S2, S3). Neither key groups nor files are known here.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from weir.dataflow.physical import Aggregate
+from weir.errors import JobRejected
+from weir.state.accumulators import Accumulator, aggregated_column, count_of
+from weir.state.copy_on_write import CopyOnWrite, Frozen
+from weir.state.key_index import KeyIndex, RowNumbers
+from weir.state.schema_evolution import widens
+from weir.wire.numpy_columns import arrow_of, validity_of, values_of
+
+Array = npt.NDArray[Any]
+
+
+class AggregateTable:
+    """Aggregates by key. Belongs to the mailbox thread."""
+
+    def __init__(
+        self, keys: Sequence[str], aggregates: Sequence[Aggregate], schema: pa.Schema
+    ) -> None:
+        """For rows of this schema; refuses what cannot be a key or cannot be aggregated."""
+        self._keys = [schema.field(key) for key in keys]
+        self._index = KeyIndex(self._keys)
+        self._aggregates = [aggregated_column(each, schema) for each in aggregates]
+        kept = dict.fromkeys(one for each in self._aggregates for one in each.accumulators)
+        self._accumulators = {one: place for place, one in enumerate(kept)}
+        self._inputs = dict.fromkeys(one.column for one in kept)
+        self._numbers = {one.column for one in kept if not one.reduction.counts}
+        self._columns = CopyOnWrite([one.initial for one in self._accumulators])
+
+    @property
+    def size(self) -> int:
+        """How many keys there are."""
+        return self._index.size
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of a captured table."""
+        kept = (pa.field(one.name, one.kind) for one in self._accumulators)
+        return pa.schema([*self._keys, *kept])
+
+    def update(self, batch: pa.RecordBatch) -> RowNumbers:
+        """Take the rows in. Returns the slot of each row's key."""
+        slots = self._slots_of([batch.column(field.name) for field in self._keys])
+        rows = {column: self._rows_of(column, slots, batch) for column in self._inputs}
+        # A sum of doubles may well run over, and NaN is a value: neither is worth a warning.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for one, place in self._accumulators.items():
+                one.reduction.fold(self._columns.arrays[place], *rows[one.column])
+        return slots
+
+    def rows(self, slots: RowNumbers) -> list[pa.Array]:
+        """The key columns, then the aggregates as they stand, of the keys in these slots."""
+        columns = self._index.keys_of(slots)
+        for aggregate in self._aggregates:
+            places = [self._accumulators[one] for one in aggregate.accumulators]
+            kept = [self._columns.arrays[place][slots] for place in places]
+            columns.append(aggregate.results(kept))
+        return columns
+
+    def capture(self) -> "CapturedTable":
+        return CapturedTable(
+            self._index, self._keys, tuple(self._accumulators), self._columns.freeze(self.size)
+        )
+
+    def load(self, table: pa.Table) -> None:
+        """Take over keys that were captured; the rows of a later table are newer."""
+        places = self.places(table.schema)
+        self._index.reserve(self.size + table.num_rows)
+        self._columns.reserve(self.size + table.num_rows)
+        for batch in table.to_batches():
+            slots = self._slots_of(batch.columns[: len(self._keys)])
+            for array, place in zip(self._columns.arrays, places, strict=True):
+                # Where nothing was counted, a fresh slot has what is needed already.
+                loaded, values = _without_nulls(slots, batch.column(place))
+                array[loaded] = values
+
+    def places(self, stored: pa.Schema) -> list[int]:
+        """Which column has which accumulator; refuses what cannot be taken over (spec S12)."""
+        self._check_keys(stored)
+        return [self._place_of(one, stored) for one in self._accumulators]
+
+    def _rows_of(
+        self, column: str, slots: RowNumbers, batch: pa.RecordBatch
+    ) -> tuple[RowNumbers, Array]:
+        """The slots and values where a column is not null; only counted, it can be of any type."""
+        if column in self._numbers:
+            return _without_nulls(slots, batch.column(column))
+        valid = validity_of(batch.column(column)) if column else None
+        present = slots if valid is None else slots[valid]
+        return present, present
+
+    def _slots_of(self, keys: Sequence[pa.Array]) -> RowNumbers:
+        slots = self._index.slots(keys)
+        self._columns.reserve(self.size)
+        self._columns.before_write(slots)
+        return slots
+
+    def _check_keys(self, stored: pa.Schema) -> None:
+        wanted = [(field.name, field.type) for field in self._keys]
+        found = [(field.name, field.type) for field in stored][: len(wanted)]
+        if found != wanted:
+            raise JobRejected(
+                f"the state was kept by {_listed(found)}",
+                f"the job groups by {_listed(wanted)}",
+                "keep the keys as they were, or give the aggregation a new uid to start afresh",
+            )
+
+    def _place_of(self, one: Accumulator, stored: pa.Schema) -> int:
+        names = stored.names[len(self._keys) :]
+        if one.name not in names:
+            raise JobRejected(
+                f"the job needs {one.name}, and the state has only {', '.join(names)}",
+                "it cannot be computed for rows that went by",
+                "give the aggregation a new uid to start afresh",
+            )
+        place: int = names.index(one.name) + len(self._keys)
+        kind = stored.field(place).type
+        if not widens(kind, one.kind):
+            raise JobRejected(
+                f"the state's {one.name} is of type {kind}",
+                f"the job's is of {one.kind}, which does not hold every value of it",
+                "widen the type, or keep it",
+            )
+        return place
+
+
+class CapturedTable:
+    """The table at one moment. Belongs to whoever writes it down."""
+
+    def __init__(
+        self,
+        index: KeyIndex,
+        keys: Sequence[pa.Field],
+        accumulators: Sequence[Accumulator],
+        frozen: Frozen,
+    ) -> None:
+        self._index = index
+        self._keys = keys
+        self._accumulators = accumulators
+        self._frozen = frozen
+
+    def read(self, slots: RowNumbers | None = None) -> pa.Table:
+        """The key columns, then the accumulators by name: of these slots, or of all.
+
+        May be called once, by any thread.
+        """
+        arrays = self._frozen.read()
+        if slots is None:
+            slots = np.arange(self._frozen.size)
+        else:
+            arrays = [array[slots] for array in arrays]
+        by_accumulator = dict(zip(self._accumulators, arrays, strict=True))
+        columns = self._index.keys_of(slots)
+        fields = list(self._keys)
+        for one, values in by_accumulator.items():
+            count = None if one.reduction.counts else by_accumulator[count_of(one.column)]
+            columns.append(arrow_of(values, None if count is None else count > 0, one.kind))
+            fields.append(pa.field(one.name, one.kind))
+        return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+    def release(self) -> None:
+        """Free what was kept for this capture. Any thread may call it."""
+        self._frozen.release()
+
+
+def _without_nulls(slots: RowNumbers, column: pa.Array) -> tuple[RowNumbers, Array]:
+    valid = validity_of(column)
+    if valid is None:
+        return slots, values_of(column)
+    return slots[valid], values_of(column)[valid]
+
+
+def _listed(fields: Sequence[tuple[str, pa.DataType]]) -> str:
+    return ", ".join(f"{name} {kind}" for name, kind in fields)

@@ -1,0 +1,276 @@
+"""Gives every key a slot: a small dense number that says where the key's values lie in arrays.
+
+Per-key work in Python would cost more than everything else in an aggregation together, so a batch
+of numbers is looked up at once, by open addressing in NumPy: all rows probe their home cell, the
+few that met another key go on together. Other keys are brought down to numbers first: a string by a
+dictionary of the batch's distinct values, several columns by the pair of numbers that the first
+columns and the next one have.
+
+RowNumbers are given out in ascending order and never taken back, and a key never changes. So keys may be
+read from another thread, for slots that were given out before, while the mailbox adds new ones.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from weir.wire.keys import canonical, check_key_type
+from weir.wire.numpy_columns import arrow_of, validity_of, values_of
+
+RowNumbers = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.int64]
+
+_FREE = -1
+_FIRST_BITS = 12
+_HALF = 32
+_LOW_HALF = 0xFFFFFFFF
+# Both are odd; the first is 2**64 divided by the golden ratio, the second has bits of no pattern.
+_FIRST_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+_SECOND_FACTOR = np.uint64(0xD6E8FEB86659FD93)
+
+
+class NumberIndex:
+    """RowNumbers of 64-bit numbers. At most half of its cells are ever taken."""
+
+    def __init__(self) -> None:
+        self._bits = _FIRST_BITS
+        self._cells = np.full(1 << self._bits, _FREE, np.int32)
+        self._numbers = np.zeros(1 << self._bits, np.int64)
+        self._size = 0
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    def numbers_of(self, slots: RowNumbers) -> Numbers:
+        return self._numbers[slots]
+
+    def slots(self, numbers: Numbers) -> RowNumbers:
+        """The slot of each number; those that are new get one now."""
+        slots = self._find(numbers)
+        missing = np.flatnonzero(slots == _FREE)
+        if len(missing):
+            slots[missing] = self._insert(numbers[missing])
+        return slots
+
+    def reserve(self, size: int) -> None:
+        """Have at least two cells for each of so many numbers."""
+        if 2 * size <= len(self._cells):
+            return
+        slots = self._cells[self._cells >= 0]
+        self._bits = (2 * size - 1).bit_length()
+        self._cells = np.full(1 << self._bits, _FREE, np.int32)
+        homes = self._homes(self._numbers[slots])
+        # The old cells were in the order of their homes but for short runs, and sorting by runs is
+        # quick with that. In order, each number takes its home or the cell behind the one before.
+        order = np.argsort(homes, kind="stable")
+        ranks = np.arange(len(slots))
+        cells = np.maximum.accumulate(homes[order] - ranks) + ranks
+        fitting = int(np.searchsorted(cells, len(self._cells)))
+        self._cells[cells[:fitting]] = slots[order[:fitting]]
+        for slot in slots[order[fitting:]]:
+            self._cells[np.flatnonzero(self._cells == _FREE)[0]] = slot
+
+    def without_number(self) -> int:
+        """A slot that no number leads to."""
+        return int(self._append(np.zeros(1, np.int64))[0])
+
+    def _find(self, numbers: Numbers) -> RowNumbers:
+        cells = self._homes(numbers)
+        slots = self._cells.take(cells).astype(np.int64)
+        # A free cell's slot is -1, which reads some number and is no match anyway.
+        astray = np.flatnonzero((self._numbers.take(slots, mode="wrap") != numbers) & (slots >= 0))
+        cells, wanted = cells[astray], numbers[astray]
+        while len(astray):
+            cells = self._next(cells)
+            met = self._cells[cells]
+            slots[astray] = met
+            again = (met >= 0) & (self._numbers[met] != wanted)
+            astray, cells, wanted = astray[again], cells[again], wanted[again]
+        return slots
+
+    def _insert(self, wanted: Numbers) -> RowNumbers:
+        """RowNumbers for numbers that have none yet, of which some may be equal.
+
+        All write their own mark into the free cell that they came to; whose mark stays has won the
+        cell. Who met the same number there has its slot, and the others go on to the next cell.
+        """
+        self.reserve(self._size + len(wanted))
+        slots = np.empty(len(wanted), np.int64)
+        rows = np.arange(len(wanted), dtype=np.int32)
+        cells = self._homes(wanted)
+        while len(rows):
+            free = np.flatnonzero(self._cells[cells] == _FREE)
+            marks = _FREE - 1 - rows[free]
+            self._cells[cells[free]] = marks
+            won = free[self._cells[cells[free]] == marks]
+            self._cells[cells[won]] = self._append(wanted[won])
+            met = self._cells[cells]
+            others = self._numbers[met] != wanted
+            slots[rows] = met
+            rows, cells, wanted = rows[others], self._next(cells[others]), wanted[others]
+        return slots
+
+    def _append(self, new: Numbers) -> RowNumbers:
+        size = self._size + len(new)
+        assert size < 1 << 31, "a cell holds 31 bits of a slot"
+        if size > len(self._numbers):
+            roomy = np.zeros(max(size, 2 * len(self._numbers)), np.int64)
+            roomy[: self._size] = self._numbers[: self._size]
+            self._numbers = roomy
+        self._numbers[self._size : size] = new
+        slots = np.arange(self._size, size)
+        self._size = size
+        return slots
+
+    def _next(self, cells: Numbers) -> Numbers:
+        return cells + 1 & len(self._cells) - 1
+
+    def _homes(self, numbers: Numbers) -> Numbers:
+        return (spread(numbers) >> np.uint64(64 - self._bits)).view(np.int64)
+
+
+def spread(numbers: Numbers) -> npt.NDArray[np.uint64]:
+    """Hash numbers so that the highest bits depend on every bit; they are a number's home cell.
+
+    Multiplying once is not enough: pairs of equal halves, which correlated columns make, would
+    share their homes.
+    """
+    mixed = numbers.view(np.uint64) * _FIRST_FACTOR
+    mixed ^= mixed >> np.uint64(_HALF)
+    mixed *= _SECOND_FACTOR
+    return mixed
+
+
+class _ColumnIndex(Protocol):
+    """RowNumbers of the values of one column; null is a value like others."""
+
+    @property
+    def size(self) -> int: ...
+
+    def reserve(self, size: int) -> None:
+        """Have room for so many distinct values."""
+
+    def slots(self, column: pa.Array) -> RowNumbers: ...
+
+    def values_of(self, slots: RowNumbers) -> pa.Array: ...
+
+
+class _FixedWidth:
+    """Numbers, booleans, dates and timestamps."""
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self._kind = kind
+        self._index = NumberIndex()
+        self._null = _FREE
+
+    @property
+    def size(self) -> int:
+        return self._index.size
+
+    def reserve(self, size: int) -> None:
+        self._index.reserve(size)
+
+    def slots(self, column: pa.Array) -> RowNumbers:
+        numbers = self._encode(column)
+        valid = validity_of(column)
+        if valid is None:
+            return self._index.slots(numbers)
+        if self._null == _FREE:
+            self._null = self._index.without_number()
+        slots = np.full(len(column), self._null, np.int64)
+        slots[valid] = self._index.slots(numbers[valid])
+        return slots
+
+    def values_of(self, slots: RowNumbers) -> pa.Array:
+        numbers = self._index.numbers_of(slots)
+        values = numbers.view(np.float64) if pa.types.is_floating(self._kind) else numbers
+        return arrow_of(values, slots != self._null, self._kind)
+
+    def _encode(self, column: pa.Array) -> Numbers:
+        values = values_of(column)
+        if pa.types.is_floating(self._kind):
+            return canonical(values).view(np.int64)
+        return values.astype(np.int64, copy=False)
+
+
+class _Varying:
+    """Strings and binaries: a dictionary is asked for each distinct value of a batch."""
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self._kind = kind
+        self._slots: dict[object, int] = {}
+        self._values: list[object] = []
+
+    @property
+    def size(self) -> int:
+        return len(self._values)
+
+    def reserve(self, size: int) -> None:
+        """A dictionary makes room by itself."""
+
+    def slots(self, column: pa.Array) -> RowNumbers:
+        encoded = column.dictionary_encode(null_encoding="encode")
+        values = encoded.dictionary.to_pylist()
+        distinct = list(map(self._slots.get, values))
+        if None in distinct:
+            distinct = list(map(self._slot, values))
+        codes: npt.NDArray[np.int32] = values_of(encoded.indices)
+        return np.array(distinct, np.int64)[codes]
+
+    def values_of(self, slots: RowNumbers) -> pa.Array:
+        values = self._values
+        return pa.array([values[slot] for slot in slots.tolist()], self._kind)
+
+    def _slot(self, value: object) -> int:
+        slot = self._slots.setdefault(value, len(self._values))
+        if slot == len(self._values):
+            self._values.append(value)
+        return slot
+
+
+class KeyIndex:
+    """RowNumbers of rows by their key columns, of whatever types and however many."""
+
+    def __init__(self, fields: Sequence[pa.Field]) -> None:
+        """Refuses types that cannot be keys."""
+        for field in fields:
+            check_key_type(field)
+        self._columns = [_index_of(field.type) for field in fields]
+        self._pairs = [NumberIndex() for _ in fields[1:]]
+
+    @property
+    def size(self) -> int:
+        """How many keys there are; their slots are the numbers below."""
+        return self._pairs[-1].size if self._pairs else self._columns[0].size
+
+    def reserve(self, size: int) -> None:
+        """Have room for so many keys, so as not to grow again and again on the way there."""
+        (self._pairs[-1] if self._pairs else self._columns[0]).reserve(size)
+
+    def slots(self, keys: Sequence[pa.Array]) -> RowNumbers:
+        """The slot of each row; keys that are new get one now."""
+        slots = self._columns[0].slots(keys[0])
+        for pair, column, values in zip(self._pairs, self._columns[1:], keys[1:], strict=True):
+            slots = pair.slots(slots << _HALF | column.slots(values))
+        return slots
+
+    def keys_of(self, slots: RowNumbers) -> list[pa.Array]:
+        """The key columns of these slots. Any thread may ask for slots that it was given."""
+        keys = []
+        for pair, column in zip(reversed(self._pairs), reversed(self._columns), strict=False):
+            pairs = pair.numbers_of(slots)
+            keys.append(column.values_of(pairs & _LOW_HALF))
+            slots = pairs >> _HALF
+        keys.append(self._columns[0].values_of(slots))
+        return keys[::-1]
+
+
+def _index_of(kind: pa.DataType) -> _ColumnIndex:
+    varying = pa.types.is_string, pa.types.is_large_string, pa.types.is_binary
+    if any(is_kind(kind) for is_kind in (*varying, pa.types.is_large_binary)):
+        return _Varying(kind)
+    return _FixedWidth(kind)

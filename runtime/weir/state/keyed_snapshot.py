@@ -1,0 +1,185 @@
+"""Writes per-key states to the files of a snapshot, and fills states from such files.
+
+A file has the key columns under their own names, then the state's columns, whose names have a dot:
+``value.total``, ``user_key.word``, ``state.ordinal``. One row is a value, an element of a list, an
+entry of a map or a timer. No object of the user's is ever pickled into it (spec X2).
+
+A file must have been written by a state of the same name and kind, whose rows can be read as the
+state is declared now (``weir.state.schema_evolution``); what cannot is said.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from weir.core.ids import CheckpointId, Millis
+from weir.core.snapshots import KeyGroupRange
+from weir.errors import JobRejected
+from weir.ports.operators import KeyedSnapshot
+from weir.state.columns import columns_of, keys_of
+from weir.state.keyed_states import KeyedColumn
+from weir.state.layer_merge import REMOVED
+from weir.state.row_index import FrozenColumn, Key, RowIndex
+from weir.state.row_types import Row
+from weir.state.schema_evolution import incompatibilities, is_unchanged
+from weir.state.snapshot_diff import Version, changes
+from weir.state.snapshot_files import KeyedState, write_keyed
+from weir.state.state_schema import AGGREGATES, KIND, StateSchema
+from weir.state.ttl import EXPIRES_AT
+from weir.wire.keys import key_groups
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """What the keys are made of, and how they are spread."""
+
+    fields: tuple[pa.Field, ...]
+    max_parallelism: int
+
+    @property
+    def names(self) -> list[str]:
+        return [field.name for field in self.fields]
+
+    def groups(self, columns: Sequence[pa.Array]) -> npt.NDArray[np.int32]:
+        batch = pa.RecordBatch.from_arrays(list(columns), self.names)
+        return key_groups(batch, self.names, self.max_parallelism)
+
+
+Known = Mapping[CheckpointId, Mapping[str, Version]]
+"""Earlier captures that changes can be told from, by checkpoint and by state."""
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedStates:
+    """What a capture gives."""
+
+    keyed: tuple[KeyedSnapshot, ...]
+    release: Callable[[], None]
+    """Frees the versions that the pieces hold on to."""
+    versions: Mapping[str, Version]
+
+
+def capture(
+    slots: RowIndex,
+    states: Sequence[KeyedColumn],
+    keys: Keys,
+    groups: KeyGroupRange,
+    known: Known,
+) -> CapturedStates:
+    """One piece for each state, as of now."""
+    frozen = slots.capture([state.column for state in states])
+    now = slots.cursor.now
+    versions = {s.name: column.version for s, column in zip(states, frozen, strict=True)}
+
+    def release() -> None:
+        for column in frozen:
+            column.release()
+
+    writings = [_Writing(s, f, keys, now, known) for s, f in zip(states, frozen, strict=True)]
+    pieces = tuple(KeyedSnapshot(groups, w.whole, w.state.name, w.since) for w in writings)
+    return CapturedStates(pieces, release, versions)
+
+
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    """Lays one state down; called beside the mailbox, while processing goes on."""
+
+    state: KeyedColumn
+    frozen: FrozenColumn[object]
+    keys: Keys
+    now: Millis
+    known: Known
+
+    def whole(self) -> pa.Buffer:
+        keys: list[Key] = []
+        rows: list[Row] = []
+        for key, stored in self.frozen:
+            for row in self.state.flat(stored, self.now):
+                keys.append(key)
+                rows.append(row)
+        return self._written(keys, rows, self.state.fields)
+
+    def since(self, base: CheckpointId) -> pa.Buffer | None:
+        """What differs from an earlier capture; a key without rows is marked as removed."""
+        old = self.known.get(base, {}).get(self.state.name)
+        if old is None:
+            return None
+        keys: list[Key] = []
+        rows: list[Row] = []
+        nothing = (*(None for _ in self.state.fields), True)
+        for key, stored in changes(old, self.frozen.version):
+            flat = () if stored is None else self.state.flat(stored, self.now)
+            its_rows = [(*row, False) for row in flat] or [nothing]
+            keys.extend(key for _ in its_rows)
+            rows.extend(its_rows)
+        nullable = (pa.field(field.name, field.type) for field in self.state.fields)
+        return self._written(keys, rows, (*nullable, REMOVED))
+
+    def _written(
+        self, keys: Sequence[Key], rows: Sequence[Row], own: tuple[pa.Field, ...]
+    ) -> pa.Buffer:
+        key_columns = columns_of(keys, self.keys.fields)
+        table = pa.Table.from_arrays(
+            [*key_columns, *columns_of(rows, own)],
+            schema=pa.schema((*self.keys.fields, *own), metadata={KIND: self.state.kind.encode()}),
+        )
+        groups = self.keys.groups(key_columns)
+        return write_keyed(
+            self.state.name, table, groups, self.keys.names, self.keys.max_parallelism
+        )
+
+
+def state_schema_of(state: KeyedColumn, keys: Keys) -> StateSchema:
+    """A state as it is declared."""
+    return StateSchema(state.name, state.kind, keys.fields, state.fields)
+
+
+def load(restored: KeyedState, slots: RowIndex, state: KeyedColumn, keys: Keys) -> bool:
+    """Put the rows of a file into the slots of their keys; whether it was declared differently."""
+    stored, declared = _stored_shape(restored), state_schema_of(state, keys)
+    if found := incompatibilities(stored, declared):
+        raise JobRejected(
+            f"state {state.name!r} cannot be read as it is declared now",
+            "; ".join(found),
+            "declare it as it was, or give the new one another name",
+        )
+    for key, its_rows in _rows_by_key(restored.table, state, keys, slots.cursor.now).items():
+        slots.seek(key)
+        state.load(slots.cursor.slot, its_rows, slots.cursor.now)
+    return not is_unchanged(stored, declared)
+
+
+def _rows_by_key(
+    table: pa.Table, state: KeyedColumn, keys: Keys, now: Millis
+) -> dict[Key, list[Row]]:
+    """The rows that are still alive; a field that the file does not have is null."""
+    names = table.column_names
+    nothing: list[object] = [None] * table.num_rows
+    columns = [
+        table.column(field.name).to_pylist() if field.name in names else nothing
+        for field in state.fields
+    ]
+    ages = EXPIRES_AT.name in names
+    expiries = table.column(EXPIRES_AT.name).to_pylist() if ages else nothing
+    by_key: dict[Key, list[Row]] = {}
+    found = keys_of([table.column(name) for name in keys.names])
+    for key, row, expiry in zip(found, zip(*columns, strict=True), expiries, strict=True):
+        if expiry is None or expiry > now:
+            by_key.setdefault(key, []).append(row)
+    return by_key
+
+
+def _stored_shape(restored: KeyedState) -> StateSchema:
+    schema = restored.table.schema
+    kind = (schema.metadata or {}).get(KIND, AGGREGATES.encode()).decode()
+    own = [field for field in schema if field.name not in restored.key_columns]
+    return StateSchema(
+        restored.name,
+        kind,
+        tuple(schema.field(name) for name in restored.key_columns),
+        tuple(field for field in own if field.name != REMOVED.name),
+        is_layer=REMOVED.name in schema.names,
+    )

@@ -1,0 +1,39 @@
+"""Finds out what counts of a whole file and of the layers of changes that lie over it.
+
+Read from the newest to the oldest, a key counts where it is seen first: with its rows, or as gone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from weir.state.columns import keys_of
+from weir.state.snapshot_files import KeyedState
+
+REMOVED = pa.field("state.removed", pa.bool_(), nullable=False)
+"""The column that tells a layer from a whole: whether the key has no value any more."""
+
+
+def merge_layers(files: Sequence[KeyedState]) -> list[KeyedState]:
+    """What counts of each file of one state; they come in the order they were laid.
+
+    No key is in two of them. They may have been written under different declarations, so they stay
+    apart: what becomes of their columns is not known here.
+    """
+    if len(files) == 1 and REMOVED.name not in files[0].table.column_names:
+        return [files[0]]
+    seen: set[tuple[object, ...]] = set()
+    kept: list[KeyedState] = []
+    for state in reversed(files):
+        keys = list(keys_of([state.table.column(name) for name in state.key_columns]))
+        shown = pa.array([key not in seen for key in keys], pa.bool_())
+        seen.update(keys)
+        kept.append(replace(state, table=_without_removed(state.table.filter(shown))))
+    return kept
+
+
+def _without_removed(table: pa.Table) -> pa.Table:
+    if REMOVED.name not in table.column_names:
+        return table
+    return table.filter(pa.compute.invert(table.column(REMOVED.name)))

@@ -1,0 +1,139 @@
+"""Gives each key a slot, and every state of an operator a column of these slots.
+
+Finding a key costs one look into one dictionary; after that each state of the key is two list
+accesses away, because the cursor that all states share says where to look. A key whose states are
+all empty gives its slot back, so keys that come and go leave nothing behind.
+
+The dictionary is not part of a snapshot: the keys are a column like any other.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from weir.core.ids import Millis
+from weir.state.chunks import CHUNK_BITS, CHUNK_ROWS, OFFSET_MASK, Chunks
+from weir.state.snapshot_diff import Version
+
+Key: TypeAlias = tuple[object, ...]
+T = TypeVar("T")
+
+
+class Cursor:
+    """The key that is being worked on, and the time at which."""
+
+    __slots__ = ("chunk", "may_be_empty", "now", "offset", "slot")
+
+    def __init__(self) -> None:
+        self.slot = self.chunk = self.offset = 0
+        self.may_be_empty = False
+        """Something was taken away from the key, or nothing was ever put in."""
+        self.now = Millis(0)
+
+
+class FrozenColumn(Generic[T]):
+    """The keys and one state, as they were at a capture."""
+
+    __slots__ = ("_released", "_version")
+
+    def __init__(self, version: Version) -> None:
+        self._version = version
+        self._released = False
+
+    @property
+    def version(self) -> Version:
+        assert not self._released, "a released snapshot would be taken for an empty one"
+        return self._version
+
+    def __iter__(self) -> Iterator[tuple[Key, T]]:
+        for keys, values in zip(*self.version, strict=True):
+            for key, value in zip(keys, values, strict=True):
+                if value is not None:
+                    assert key is not None, "a slot without a key is empty"
+                    yield key, value
+
+    def release(self) -> None:
+        """Let go of the old versions. A reader that has begun keeps its own until it is done."""
+        self._released = True
+        self._version = Version((), ())
+
+
+class RowIndex:
+    """The keys of one operator's part of the state."""
+
+    def __init__(self) -> None:
+        self.cursor = Cursor()
+        self._slot_of: dict[Key, int] = {}
+        self._keys: Chunks[Key] = Chunks()
+        self._columns: list[Chunks[Any]] = []
+        self._free: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._slot_of)
+
+    @property
+    def chunks(self) -> int:
+        return len(self._keys.chunks)
+
+    def column(self) -> Chunks[Any]:
+        """A new column of empty slots, which grows with the keys."""
+        column: Chunks[Any] = Chunks()
+        for _ in range(self.chunks):
+            column.grow()
+        self._columns.append(column)
+        return column
+
+    def drop(self, column: Chunks[Any]) -> None:
+        self._columns = [kept for kept in self._columns if kept is not column]
+
+    def seek(self, key: Key) -> None:
+        """Let the states speak for this key from now on."""
+        cursor = self.cursor
+        slot = self._slot_of.get(key)
+        if slot is None:
+            slot = self._take(key)
+            cursor.may_be_empty = True
+        cursor.slot = slot
+        cursor.chunk = slot >> CHUNK_BITS
+        cursor.offset = slot & OFFSET_MASK
+
+    def settle(self) -> None:
+        """The work on the key is done: forget the key if nothing is left of it."""
+        self.cursor.may_be_empty = False
+        self.free_if_empty(self.cursor.slot)
+
+    def free_if_empty(self, slot: int) -> None:
+        if any(column.at(slot) is not None for column in self._columns):
+            return
+        key = self._keys.at(slot)
+        if key is not None:
+            del self._slot_of[key]
+            self._keys.put(slot, None)
+            self._free.append(slot)
+
+    def key_at(self, slot: int) -> Key:
+        key = self._keys.at(slot)
+        assert key is not None, f"slot {slot} has a timer and no key"
+        return key
+
+    def keys_with(self, column: Chunks[Any]) -> list[Key]:
+        """The keys that have something in this column."""
+        return [key for key, slot in self._slot_of.items() if column.at(slot) is not None]
+
+    def capture(self, columns: Sequence[Chunks[Any]]) -> list[FrozenColumn[Any]]:
+        """Each of these columns beside the keys, as of now."""
+        keys = self._keys.capture()
+        return [FrozenColumn(Version(keys, column.capture())) for column in columns]
+
+    def _take(self, key: Key) -> int:
+        if not self._free:
+            self._grow()
+        slot = self._free.pop()
+        self._slot_of[key] = slot
+        self._keys.put(slot, key)
+        return slot
+
+    def _grow(self) -> None:
+        first = self.chunks << CHUNK_BITS
+        for column in (self._keys, *self._columns):
+            column.grow()
+        self._free.extend(reversed(range(first, first + CHUNK_ROWS)))

@@ -1,0 +1,34 @@
+"""States of a few keys, without an operator around them: captured, written and read back."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from weir.core.snapshots import KeyGroupRange
+from weir.ports.operators import KeyedSnapshot
+from weir.state.keyed_snapshot import Keys, capture, load
+from weir.state.keyed_states import KeyedColumn
+from weir.state.row_index import RowIndex
+from weir.state.snapshot_files import KeyedState, read_keyed
+
+KEYS = Keys((pa.field("id", pa.int64()),), max_parallelism=128)
+ALL_GROUPS = KeyGroupRange(0, 127)
+
+
+def captured(slots: RowIndex, state: KeyedColumn) -> KeyedSnapshot:
+    (piece,) = capture(slots, [state], KEYS, ALL_GROUPS, {}).keyed
+    return piece
+
+
+def read(piece: KeyedSnapshot) -> KeyedState:
+    return read_keyed(piece.write(), ALL_GROUPS)
+
+
+def rows(piece: KeyedSnapshot) -> list[dict[str, object]]:
+    """What is in the file, by key."""
+    found: Sequence[dict[str, object]] = read(piece).table.to_pylist()
+    return sorted(found, key=lambda row: str(row["id"]))
+
+
+def refill(piece: KeyedSnapshot, slots: RowIndex, state: KeyedColumn) -> None:
+    load(read(piece), slots, state, KEYS)

@@ -1,0 +1,113 @@
+"""Every request gets one answer, however often it is asked and whatever becomes of the driver."""
+
+import pytest
+
+from weir.core.coordinator.actions import RequestFailed, RequestSucceeded
+from weir.core.coordinator.events import CheckpointRequested
+from weir.core.ids import CheckpointId
+from weir.core.reasons import Reason
+from weir.core.snapshots import CheckpointKind
+from weir.driver.pending_requests import KEPT_ANSWERS, PendingRequests
+
+SAVEPOINT = CheckpointKind.SAVEPOINT
+DONE = RequestSucceeded(CheckpointId(4), "file:///savepoints/a")
+
+
+@pytest.fixture
+def requests():
+    return PendingRequests()
+
+
+@pytest.fixture
+def told():
+    return []
+
+
+def test_a_request_is_told_to_the_core_with_its_place(requests, told):
+    """C5."""
+    request, future = requests.ask(told.append, SAVEPOINT, "file:///savepoints/a")
+    assert told == [CheckpointRequested(request, SAVEPOINT, "file:///savepoints/a")]
+    assert not future.done()
+
+
+def test_an_answer_reaches_whoever_asked(requests, told):
+    """U2."""
+    request, future = requests.ask(told.append, SAVEPOINT)
+    requests.answer(request, DONE)
+    assert future.result(timeout=0) == DONE
+    assert requests.find(request) is future
+
+
+def test_the_same_key_asked_twice_is_one_request(requests, told):
+    """K3: a client whose connection broke may ask again, also after the answer."""
+    _, first = requests.ask(told.append, SAVEPOINT, key="nonce-1")
+    requests.answer("nonce-1", DONE)
+    _, second = requests.ask(told.append, SAVEPOINT, key="nonce-1")
+    assert second is first
+    assert len(told) == 1
+
+
+def test_answers_are_kept_for_the_newest_requests_only(requests, told):
+    """R7 K3: a job that runs for years forgets what was answered long ago, and nothing else."""
+    _, open_one = requests.ask(told.append, SAVEPOINT, key="still open")
+    for number in range(KEPT_ANSWERS + 2):
+        requests.ask(told.append, SAVEPOINT, key=f"nonce-{number}")
+        requests.answer(f"nonce-{number}", DONE)
+
+    assert requests.find("still open") is open_one
+    assert [requests.find(f"nonce-{number}") for number in (0, 1)] == [None, None]
+    assert requests.find("nonce-2") is not None
+    assert requests.find(f"nonce-{KEPT_ANSWERS + 1}") is not None
+
+
+def test_requests_after_the_end_are_not_kept_for_ever_either(requests, told):
+    """R7."""
+    requests.close()
+    for number in range(KEPT_ANSWERS + 1):
+        requests.ask(told.append, SAVEPOINT, key=f"nonce-{number}")
+
+    assert requests.find("nonce-0") is None
+
+
+def test_requests_without_a_key_are_different_ones(requests, told):
+    """C5."""
+    one, _ = requests.ask(told.append, SAVEPOINT)
+    other, _ = requests.ask(told.append, SAVEPOINT)
+    assert one != other
+
+
+def test_an_answer_told_twice_changes_nothing(requests, told):
+    """C7."""
+    request, future = requests.ask(told.append, SAVEPOINT)
+    requests.answer(request, DONE)
+    requests.answer(request, RequestFailed(Reason.CHECKPOINT_EXPIRED, "late"))
+    assert future.result(timeout=0) == DONE
+
+
+def test_an_answer_that_nobody_waits_for_is_dropped(requests):
+    """C5: periodic checkpoints are asked for by nobody."""
+    requests.answer("nobody", DONE)
+    assert requests.find("nobody") is None
+
+
+def test_whoever_still_waits_when_the_driver_ends_is_told_so(requests, told):
+    """U3: a fenced or failed driver leaves nobody hanging."""
+    _, future = requests.ask(told.append, SAVEPOINT)
+    requests.close()
+    assert future.result(timeout=0).reason is Reason.CHECKPOINT_COORDINATOR_SHUTDOWN
+
+
+def test_a_request_after_the_end_is_denied_at_once(requests, told):
+    """U3."""
+    requests.close()
+    _, future = requests.ask(told.append, SAVEPOINT)
+    assert isinstance(future.result(timeout=0), RequestFailed)
+    assert told == []
+
+
+def test_the_end_takes_back_no_answer(requests, told):
+    """C7."""
+    request, future = requests.ask(told.append, SAVEPOINT)
+    requests.answer(request, DONE)
+    requests.close()
+    assert future.result(timeout=0) == DONE
