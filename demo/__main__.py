@@ -13,8 +13,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from theatre import CurtainFell, Theatre
-from verdict import judge
+from demo_job import DemoFailed, DemoJob
+from output_check import judge
 from weir.testing import generator
 
 ROWS = 1_000_000
@@ -26,25 +26,25 @@ console = Console(highlight=False)
 
 def main() -> int:
     directory = Path(tempfile.mkdtemp(prefix="weir-demo-"))
-    theatre = Theatre(directory, ROWS, ROWS_PER_SECOND)
+    job = DemoJob(directory, ROWS, ROWS_PER_SECOND)
     try:
-        return _play(theatre)
-    except CurtainFell as end:
+        return _play(job)
+    except DemoFailed as end:
         console.print(f"\n[bold red]{end}[/]")
         return 1
     finally:
-        theatre.end()
+        job.end()
 
 
-def _play(theatre: Theatre) -> int:
+def _play(job: DemoJob) -> int:
     began = time.monotonic()
     _introduce()
-    _first_act(theatre)
-    _lose_a_slot(theatre)
-    _lose_the_driver(theatre)
-    savepoint = _stop_with_a_savepoint(theatre)
-    _go_on_from(theatre, savepoint)
-    return _judge(theatre, time.monotonic() - began)
+    _first_act(job)
+    _lose_a_slot(job)
+    _lose_the_driver(job)
+    savepoint = _stop_with_a_savepoint(job)
+    _go_on_from(job, savepoint)
+    return _judge(job, time.monotonic() - began)
 
 
 def _introduce() -> None:
@@ -61,17 +61,17 @@ def _say(what: str, why: str = "") -> None:
         console.print(f"  [dim]{why}[/]")
 
 
-def _first_act(theatre: Theatre) -> None:
+def _first_act(job: DemoJob) -> None:
     _say("The job starts.", "Its driver runs Spark; two Spark tasks become its slots.")
     with console.status("waiting for the first checkpoints"):
-        theatre.start()
-        newest = theatre.await_checkpoints(3)
+        job.start()
+        newest = job.await_checkpoints(3)
     _say(f"Checkpoint {newest} is complete, and the stream never paused for it.")
 
 
-def _lose_a_slot(theatre: Theatre) -> None:
-    before = set(theatre.slots())
-    victim = theatre.kill_slot()
+def _lose_a_slot(job: DemoJob) -> None:
+    before = set(job.slots())
+    victim = job.kill_slot()
     killed = time.monotonic()
     _say(
         f"kill -9 {victim}: one of the two slots is gone, and half of the state with it.",
@@ -79,17 +79,17 @@ def _lose_a_slot(theatre: Theatre) -> None:
         " newest checkpoint.",
     )
     with console.status("waiting for the job to go on"):
-        theatre.until(lambda: len(theatre.slots()) == len(before), "a new slot")
-        newest = theatre.await_checkpoints(1)
-    survivors = before & set(theatre.slots())
+        job.until(lambda: len(job.slots()) == len(before), "a new slot")
+        newest = job.await_checkpoints(1)
+    survivors = before & set(job.slots())
     _say(
         f"Checkpoint {newest} is complete {time.monotonic() - killed:.1f} s later;"
         f" slot {', '.join(map(str, sorted(survivors)))} has outlived the attempt."
     )
 
 
-def _lose_the_driver(theatre: Theatre) -> None:
-    victim = theatre.kill_driver()
+def _lose_the_driver(job: DemoJob) -> None:
+    victim = job.kill_driver()
     killed = time.monotonic()
     _say(
         f"kill -9 {victim}: the driver is gone, and Spark with it.",
@@ -97,21 +97,21 @@ def _lose_the_driver(theatre: Theatre) -> None:
         " complete nothing any more, even if it were still alive.",
     )
     with console.status("waiting for the new driver, most of it for Spark to start"):
-        theatre.start()
-        newest = theatre.await_checkpoints(2)
+        job.start()
+        newest = job.await_checkpoints(2)
     _say(f"Checkpoint {newest} is complete {time.monotonic() - killed:.1f} s later.")
 
 
-def _stop_with_a_savepoint(theatre: Theatre) -> str:
-    client = theatre.client
+def _stop_with_a_savepoint(job: DemoJob) -> str:
+    client = job.client
     if client is None:
-        raise CurtainFell(f"The job's API is gone; see {theatre.log}.")
-    target = f"file://{theatre.directory}/savepoints"
+        raise DemoFailed(f"The job's API is gone; see {job.log}.")
+    target = f"file://{job.directory}/savepoints"
     with console.status("taking a savepoint and stopping with it"):
         state = client.order("stop", {"targetDirectory": target}, wait=30)
-        theatre.wait()
+        job.wait()
     if state.location is None:
-        raise CurtainFell(f"The savepoint was not taken: {state}; see {theatre.log}.")
+        raise DemoFailed(f"The savepoint was not taken: {state}; see {job.log}.")
     _say(
         "The job is stopped with a savepoint.",
         f"{state.location} holds all of its state and belongs to you.",
@@ -119,17 +119,17 @@ def _stop_with_a_savepoint(theatre: Theatre) -> str:
     return state.location
 
 
-def _go_on_from(theatre: Theatre, savepoint: str) -> None:
+def _go_on_from(job: DemoJob, savepoint: str) -> None:
     with console.status("going on from the savepoint to the end of the rows"):
-        theatre.start(savepoint)
-        theatre.until(lambda: theatre.newest_checkpoint() > 0, "the job going on")
+        job.start(savepoint)
+        job.until(lambda: job.newest_checkpoint() > 0, "the job going on")
         _say("The job goes on from its savepoint, to the end of its rows.")
-        theatre.wait()
+        job.wait()
     _say("The job has finished, and its last transaction is committed.")
 
 
-def _judge(theatre: Theatre, seconds: float) -> int:
-    found = judge(theatre.output, generator(splits=2, keys=KEYS, rows=ROWS))
+def _judge(job: DemoJob, seconds: float) -> int:
+    found = judge(job.output, generator(splits=2, keys=KEYS, rows=ROWS))
     colour = "green" if found.is_exactly_once else "red"
     console.print(
         "\nEvery output row names its input row and its key's running sum. All of them, against a"
@@ -137,9 +137,9 @@ def _judge(theatre: Theatre, seconds: float) -> int:
     )
     console.print(f"[bold {colour}]exactly-once: {found}[/]   ({seconds:.0f} s)\n")
     if not found.is_exactly_once:
-        console.print(f"What is left of it is in {theatre.directory}.")
+        console.print(f"What is left of it is in {job.directory}.")
         return 1
-    shutil.rmtree(theatre.directory)
+    shutil.rmtree(job.directory)
     return 0
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from applied_job import SMALL, AppliedJob, names
 from local_volumes import local_claim, node_directory
-from weir.storage.objects import store_for
+from weir.storage.stores import store_for
 
 pytestmark = pytest.mark.thorough
 

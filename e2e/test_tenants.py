@@ -14,9 +14,9 @@ from fastapi.routing import iter_route_contexts
 
 from applied_job import AppliedJob, names
 from chart import NAMESPACE
+from fake_job_view import FakeJobView
 from pod_calls import Call, Pod
 from random_seed import show
-from shown_job import ShownJob
 from tenants import Account, tenant
 from weir.rest.app import create_app
 from weir_operator.manifests.names import keys_name, network_policy_name
@@ -133,7 +133,7 @@ def named_by(job, role):
 
 def routes():
     """Every method and path that a driver's API has, described or not."""
-    found = iter_route_contexts(create_app(ShownJob(), "a-token").routes)
+    found = iter_route_contexts(create_app(FakeJobView(), "a-token").routes)
     return sorted((method, route.path) for route in found for method in route.methods or {"GET"})
 
 

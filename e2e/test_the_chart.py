@@ -11,7 +11,7 @@ import yaml
 
 from chart import NAMESPACE, Helm
 from cluster import ROOT, CommandFailed
-from waiting import until
+from wait_until import until
 
 PLAIN = "crds.install=false"
 """``kubectl apply -f crds`` brings the definitions where there is no Helm."""

@@ -14,10 +14,10 @@ from cluster import ROOT, CommandFailed
 from evidence import collect
 from followed_page import FollowedPage, steps
 from random_seed import show
-from waiting import until
+from wait_until import until
 from weir.connectors.generator import GeneratorSource
 from weir.connectors.generator_rows import Recipe
-from weir.storage.objects import store_for
+from weir.storage.stores import store_for
 
 pytestmark = pytest.mark.thorough
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from described_streams import graph_of, session
 from weir.core.ids import EdgeId, Millis, OperatorId, SubtaskId
 from weir.dataflow.physical import FunctionHead
 from weir.dataflow.reader import StreamReader
 from weir.ports.operators import RestoredState, TaskInfo
 from weir.slot.function import FunctionOperator
-from written_streams import graph_of, session
 
 ROOT = Path(__file__).parent.parent
 PLACE = "/tmp/weir"  # noqa: S108 - where the example says it writes

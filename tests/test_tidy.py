@@ -5,7 +5,7 @@ from textwrap import dedent
 
 import pytest
 
-import tidiness
+import house_rules
 from set_iteration import unsorted_set_iterations
 from source_tree import PACKAGES, PYTHON_FOLDERS, Module, Source, modules, text_files
 
@@ -30,27 +30,27 @@ def a_file(text):
 
 
 def test_every_module_begins_with_a_sentence_that_says_why_it_exists():
-    expect_none(offences(tidiness.explains_nothing, modules(*PYTHON_FOLDERS)))
+    expect_none(offences(house_rules.explains_nothing, modules(*PYTHON_FOLDERS)))
 
 
 def test_functions_and_files_stay_short():
-    expect_none(offences(tidiness.is_too_long, modules(*PYTHON_FOLDERS)))
+    expect_none(offences(house_rules.is_too_long, modules(*PYTHON_FOLDERS)))
 
 
 def test_no_file_or_folder_is_a_drawer_for_whatever_has_no_home():
-    expect_none(offences(tidiness.is_a_drawer, modules(*PYTHON_FOLDERS)))
+    expect_none(offences(house_rules.is_a_drawer, modules(*PYTHON_FOLDERS)))
 
 
 def test_no_init_file_shadows_another_package():
-    expect_none(offences(tidiness.shadows_a_package, modules("operator", "tests")))
+    expect_none(offences(house_rules.shadows_a_package, modules("operator", "tests")))
 
 
 def test_the_packages_do_not_print():
-    expect_none(offences(tidiness.prints, modules(*PACKAGES)))
+    expect_none(offences(house_rules.prints, modules(*PACKAGES)))
 
 
 def test_the_packages_import_in_the_open():
-    expect_none(offences(tidiness.imports_in_hiding, modules(*PACKAGES)))
+    expect_none(offences(house_rules.imports_in_hiding, modules(*PACKAGES)))
 
 
 def test_the_core_and_the_simulator_never_iterate_a_set_unsorted():
@@ -58,40 +58,40 @@ def test_the_core_and_the_simulator_never_iterate_a_set_unsorted():
 
 
 def test_nothing_is_marked_unfinished():
-    expect_none(offences(tidiness.is_unfinished, text_files()))
+    expect_none(offences(house_rules.is_unfinished, text_files()))
 
 
 def test_no_file_knows_a_path_of_somebodys_machine():
-    expect_none(offences(tidiness.knows_a_machine, text_files()))
+    expect_none(offences(house_rules.knows_a_machine, text_files()))
 
 
 def test_no_file_names_a_package_registry():
-    expect_none(offences(tidiness.names_a_registry, text_files()))
+    expect_none(offences(house_rules.names_a_registry, text_files()))
 
 
-LONG_FUNCTION = "def f():\n" + "    x = 1\n" * tidiness.LONGEST_FUNCTION
-LONG_FILE = "x = 1\n" * (tidiness.LONGEST_FILE + 1)
+LONG_FUNCTION = "def f():\n" + "    x = 1\n" * house_rules.LONGEST_FUNCTION
+LONG_FILE = "x = 1\n" * (house_rules.LONGEST_FILE + 1)
 
 
 @pytest.mark.parametrize(
     ("rule", "offender"),
     [
-        (tidiness.explains_nothing, a_module("x = 1")),
-        (tidiness.explains_nothing, a_module('"""The thing."""')),
-        (tidiness.explains_nothing, a_module('"""A list of words without an end"""')),
-        (tidiness.is_too_long, a_module(LONG_FUNCTION)),
-        (tidiness.is_too_long, a_module(LONG_FILE)),
-        (tidiness.is_a_drawer, a_module(path="runtime/weir/utils.py")),
-        (tidiness.is_a_drawer, a_module(path="operator/weir_operator/pod_manager.py")),
-        (tidiness.is_a_drawer, a_module(path="tests/support/common/words.py")),
-        (tidiness.shadows_a_package, a_module(path="operator/__init__.py")),
-        (tidiness.shadows_a_package, a_module(path="tests/weir/core/__init__.py")),
-        (tidiness.prints, a_module("print('hello')")),
-        (tidiness.imports_in_hiding, a_module("def f():\n    import json")),
-        (tidiness.imports_in_hiding, a_module("import typing\nif typing.TYPE_CHECKING: ...")),
-        (tidiness.is_unfinished, a_file("# {}: the rest".format("todo".upper()))),
-        (tidiness.knows_a_machine, a_file(f"cd {PurePosixPath('/', 'home', 'ada')}")),
-        (tidiness.names_a_registry, a_file(f"--index {tidiness.REGISTRIES[0]}")),
+        (house_rules.explains_nothing, a_module("x = 1")),
+        (house_rules.explains_nothing, a_module('"""The thing."""')),
+        (house_rules.explains_nothing, a_module('"""A list of words without an end"""')),
+        (house_rules.is_too_long, a_module(LONG_FUNCTION)),
+        (house_rules.is_too_long, a_module(LONG_FILE)),
+        (house_rules.is_a_drawer, a_module(path="runtime/weir/utils.py")),
+        (house_rules.is_a_drawer, a_module(path="operator/weir_operator/pod_manager.py")),
+        (house_rules.is_a_drawer, a_module(path="tests/support/common/words.py")),
+        (house_rules.shadows_a_package, a_module(path="operator/__init__.py")),
+        (house_rules.shadows_a_package, a_module(path="tests/weir/core/__init__.py")),
+        (house_rules.prints, a_module("print('hello')")),
+        (house_rules.imports_in_hiding, a_module("def f():\n    import json")),
+        (house_rules.imports_in_hiding, a_module("import typing\nif typing.TYPE_CHECKING: ...")),
+        (house_rules.is_unfinished, a_file("# {}: the rest".format("todo".upper()))),
+        (house_rules.knows_a_machine, a_file(f"cd {PurePosixPath('/', 'home', 'ada')}")),
+        (house_rules.names_a_registry, a_file(f"--index {house_rules.REGISTRIES[0]}")),
     ],
 )
 def test_each_rule_notices_an_offender(rule, offender):
@@ -101,9 +101,9 @@ def test_each_rule_notices_an_offender(rule, offender):
 @pytest.mark.parametrize(
     ("rule", "source"),
     [
-        (tidiness.is_a_drawer, a_module(path="runtime/weir/database.py")),
-        (tidiness.shadows_a_package, a_module(path="operator/weir_operator/__init__.py")),
-        (tidiness.knows_a_machine, a_file("https://a.b/home/ $HOME/work/")),
+        (house_rules.is_a_drawer, a_module(path="runtime/weir/database.py")),
+        (house_rules.shadows_a_package, a_module(path="operator/weir_operator/__init__.py")),
+        (house_rules.knows_a_machine, a_file("https://a.b/home/ $HOME/work/")),
     ],
 )
 def test_rules_let_honest_files_pass(rule, source):

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-import verdict as judging
+import output_check as judging
 from cluster import Cluster
 from weir.connectors.commit_records import CommitRecords
 from weir.connectors.generator import GeneratorSource
 from weir.errors import Unavailable
-from weir.storage.objects import store_for
+from weir.storage.stores import store_for
 
 FORWARDED_S = 30.0
 

@@ -13,8 +13,8 @@ import yaml
 
 from bucket import Bucket
 from cluster import ROOT, Cluster
-from verdict import Verdict
-from waiting import until
+from output_check import Verdict
+from wait_until import until
 from weir.connectors.generator import GeneratorSource
 from weir.connectors.generator_rows import Recipe
 

@@ -15,7 +15,7 @@ import yaml
 from applied_job import AppliedJob, Json, names
 from chart import NAMESPACE, OURS, Edition, Helm
 from cluster import Cluster
-from waiting import until
+from wait_until import until
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from cluster import Cluster, door
-from waiting import until
+from wait_until import until
 
 Json = dict[str, Any]
 

@@ -17,7 +17,7 @@ import yaml
 import troubled_proxy
 from cluster import Cluster, CommandFailed
 from troubled_proxy import DELAY_S, PORT, Mood
-from waiting import until
+from wait_until import until
 from weir_operator.manifests.hardening import hardened_pod
 from weir_operator.manifests.merging import laid_over
 

@@ -40,15 +40,15 @@ __all__ = [
 __version__ = "0.1.0"
 
 _WITHOUT_SPARK = {
-    "BroadcastProcessFunction": "weir.dataflow.process",
-    "BroadcastState": "weir.dataflow.process",
-    "CheckpointStatistics": "weir.rest.checkpoints",
+    "BroadcastProcessFunction": "weir.dataflow.process_functions",
+    "BroadcastState": "weir.dataflow.process_functions",
+    "CheckpointStatistics": "weir.rest.checkpoint_statistics",
     "Client": "weir.cli.client",
     "JobStatus": "weir.core.lifecycle",
-    "ListState": "weir.dataflow.process",
-    "ProcessFunction": "weir.dataflow.process",
-    "StateHandle": "weir.dataflow.process",
-    "running_jobs": "weir.cli.finding",
+    "ListState": "weir.dataflow.process_functions",
+    "ProcessFunction": "weir.dataflow.process_functions",
+    "StateHandle": "weir.dataflow.process_functions",
+    "running_jobs": "weir.cli.job_lookup",
 }
 _WITH_SPARK = {
     "JobFailed": "weir.spark",

@@ -4,13 +4,15 @@ import shutil
 from collections import defaultdict
 
 import pytest
+from weir.connectors.formats import built_in
 from weir.core.recovery import Facts, RestoreFrom, Wish, resolve
 from weir.state.files import read_list
 from weir.state.looking import header_of, rows_of
+from weir.storage.objects import store_for
+from written_streams import nowhere
 
 from golden_job import NOWHERE, golden_stream
 from golden_savepoint import EXPECTED, GOLDEN
-from weir.connectors.formats import built_in
 from weir.core.ids import CheckpointId, Millis, OperatorId, SubtaskId
 from weir.core.rescale import inherit
 from weir.core.snapshots import Manifest
@@ -22,8 +24,6 @@ from weir.ports.operators import Heritage, Place
 from weir.ports.sources import KeptSplit
 from weir.slot.heads import operator_for
 from weir.storage import manifests, state_files
-from weir.storage.objects import store_for
-from written_streams import nowhere
 
 WIDTHS = [1, 2, 3]
 

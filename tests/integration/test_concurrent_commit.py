@@ -6,7 +6,7 @@ from weir.connectors.commit_records import CommitRecords
 from weir.connectors.encodings import Encoding
 from weir.connectors.file_sink import FileCommitter
 from weir.connectors.staging import Staging
-from weir.storage.memory import MemoryStore
+from weir.storage.memory_store import MemoryStore
 
 OUTPUT = "memory://output"
 NAME = "files-0-1-1-1-token"

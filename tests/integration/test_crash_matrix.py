@@ -11,7 +11,7 @@ from itertools import combinations
 import pytest
 
 from crash_matrix import MODES, every_cell, runs, sample
-from faults import Deed
+from faults import FaultKind
 from job_setting import EXACTLY_ONCE, JobSetting
 from random_seed import dice, runs_all, show
 from real_job import real_job
@@ -53,8 +53,8 @@ def test_a_death_at_any_step_costs_no_row_and_doubles_none(tmp_path, mode, run):
         for number, fault in enumerate(faults):
             spare = spare or job.prepare()
             job.until_checkpoints()
-            job.suffer(fault)
-            if fault.deed is Deed.KILL_DRIVER:
+            job.inject(fault)
+            if fault.kind is FaultKind.KILL_DRIVER:
                 driver.until_dead()
                 is_last = number == len(faults) - 1
                 driver, spare = job.start(spare, rate=0 if is_last else None), None

@@ -2,8 +2,9 @@
 
 import pytest
 
-from counted_rows import COUNT, FORGET, SPLITS, a_counting_graph, expected_counts
-from fed_jobs import READ, FedSource
+from counting_job import COUNT, FORGET, SPLITS, a_counting_graph, expected_counts
+from fake_connectors import READ, FakeSource
+from in_process_job import InProcessJob, all_free
 from weir.api.config import load_config
 from weir.core.coordinator.actions import RequestSucceeded
 from weir.core.policy import Policy, Retention
@@ -13,15 +14,14 @@ from weir.driver.driver_environment import DriverEnvironment
 from weir.driver.policy_settings import restore_request_of
 from weir.errors import JobRejected
 from weir.slot.keeping import Keeping
-from weir.spark.settings import from_environment, nested
+from weir.spark.session_settings import from_environment, nested
 from weir.state.snapshot_files import read_list
 from weir.state.state_file_reader import header_of, rows_of
 from weir.storage import state_files
-from weir.storage.collecting import collect, leftovers, survey
-from weir.storage.inspecting import Opening, describe, find
-from whole_job import WholeJob, all_free
+from weir.storage.garbage_collection import collect, scan, unreferenced
+from weir.storage.inspection import StateFileReaders, describe, find
 
-OPENING = Opening(header_of, read_list)
+OPENING = StateFileReaders(header_of, read_list)
 POLICY = Policy(retained=1, retention=Retention.NEVER_RETAIN_AFTER_TERMINATION, incremental=True)
 
 
@@ -29,9 +29,9 @@ class TwoVersions:
     """A job that has stopped with a savepoint, and its next version, which only counts."""
 
     def __init__(self, place):
-        self.source = FedSource({split: [] for split in SPLITS}, is_endless=True)
+        self.source = FakeSource({split: [] for split in SPLITS}, is_endless=True)
         keeping = Keeping(f"file://{place}", 0, 0, is_incremental=True)
-        self.job = WholeJob(keeping, lambda width: a_counting_graph(self.source, width))
+        self.job = InProcessJob(keeping, lambda width: a_counting_graph(self.source, width))
         self.savepoint = f"file://{place}/savepoint"
         self.feed()
         self.job.start(POLICY, 2, RestoreRequest("first"), all_free(*SPLITS))
@@ -68,8 +68,8 @@ class TwoVersions:
             self.feed()
             self.take()
         self.job.cancel()
-        found = survey(self.job.store, self.job.directory)
-        collect(self.job.store, found, leftovers(found))
+        found = scan(self.job.store, self.job.directory)
+        collect(self.job.store, found, unreferenced(found))
 
     def newest(self):
         done = self.job.driver.job.coordinator.checkpoints.completed[-1]

@@ -7,9 +7,9 @@ import table_of_squares
 from job_setting import JobSetting
 from real_job import real_job
 from real_processes import parent_of
+from spark_program import run_program
 from sum_oracle import committed_frames
 from table_of_squares import EXECUTORS, ROWS
-from whole_program import run_to_its_end
 
 
 def test_an_executor_that_is_killed_takes_its_slot_along_and_a_standby_on_another_goes_on(tmp_path):
@@ -32,7 +32,7 @@ def test_an_executor_that_is_killed_takes_its_slot_along_and_a_standby_on_anothe
 
 def test_a_dataframe_flows_in_while_slots_hold_every_place_on_the_executors(tmp_path):
     """D1, R5, R6: what Spark reads, it reads on cores that no slot can take."""
-    run_to_its_end(table_of_squares.__file__, tmp_path)
+    run_program(table_of_squares.__file__, tmp_path)
 
     output = f"file://{tmp_path}/output"
     read = [row for frame in committed_frames(output, {}) for row in frame.rows()]

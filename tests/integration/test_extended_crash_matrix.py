@@ -21,7 +21,7 @@ from extended_crash_matrix import (
     runs,
     sample,
 )
-from faults import Deed, Fault, Moment, Step
+from faults import Fault, FaultKind, Moment, Step
 from job_setting import JobSetting
 from local_reads import local_reads
 from random_seed import dice, runs_all, show
@@ -53,7 +53,7 @@ def test_the_runs_in_depth_have_every_cell_once_and_change_the_parallelism_as_it
         for cell, after in run.deaths:
             assert after in WIDTHS
             if cell.is_early:
-                assert (last.victim, last.change) == (Deed.KILL_DRIVER, cell.change)
+                assert (last.victim, last.change) == (FaultKind.KILL_DRIVER, cell.change)
             else:
                 assert cell.change == change(width, after)
             last, width = cell, after
@@ -93,16 +93,16 @@ def test_a_death_among_overtaken_rows_layers_and_copies_is_exactly_once(tmp_path
 def live_through(job, run, throw):
     """All deaths of a run; the driver that is left."""
     driver = job.start()
-    widths = [width for cell, width in run.deaths if cell.victim is Deed.KILL_DRIVER]
+    widths = [width for cell, width in run.deaths if cell.victim is FaultKind.KILL_DRIVER]
     spares = (job.prepare(replace(job.setting, parallelism=width)) for width in widths)
     ready = deque(islice(spares, SPARES))
     for number, (cell, width) in enumerate(run.deaths):
         if not cell.is_early:
             job.until_checkpoints()
         fault = cell.fault(number, throw)
-        job.suffer(fault)
+        job.inject(fault)
         show(f"{number + 1} of {len(run.deaths)}: {fault}, then {width} slots")
-        if cell.victim is Deed.KILL_DRIVER:
+        if cell.victim is FaultKind.KILL_DRIVER:
             driver.until_dead()
             driver = job.start(ready.popleft())
             job.until_reigning(driver)
@@ -121,7 +121,7 @@ def live_on_until_all_was_there(job, run):
         if not list(lacking(job, run)):
             break
         more = len(run.deaths) + number
-        job.suffer(Fault(more, Step.HEARD, Moment.BEFORE, Deed.KILL_SLOT))
+        job.inject(Fault(more, Step.HEARD, Moment.BEFORE, FaultKind.KILL_SLOT))
 
 
 def lacking(job, run):

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from faults import Deed, Fault, Moment, Step
+from faults import Fault, FaultKind, Moment, Step
 from job_setting import JobSetting
 from random_seed import dice, runs_all
 from real_job import real_job
@@ -58,7 +58,7 @@ def test_a_driver_that_wakes_after_a_takeover_ends_by_itself_and_spoils_nothing(
         for number, (step, moment) in enumerate(places_of(storage)):
             successor = job.prepare()
             job.until_checkpoints(2)
-            job.suffer(Fault(number, step, moment, Deed.FREEZE_DRIVER))
+            job.inject(Fault(number, step, moment, FaultKind.FREEZE_DRIVER))
             reigning.until_frozen()
             job.start(successor)
             job.until_checkpoints(2)

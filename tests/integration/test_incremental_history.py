@@ -6,8 +6,9 @@ from random import Random
 
 import pytest
 
-from counted_rows import COUNT, FORGET, SPLITS, a_counting_graph, expected_counts
-from fed_jobs import READ, FedSource
+from counting_job import COUNT, FORGET, SPLITS, a_counting_graph, expected_counts
+from fake_connectors import READ, FakeSource
+from in_process_job import InProcessJob, all_free
 from weir.core.coordinator.actions import RequestSucceeded
 from weir.core.lifecycle import JobStatus
 from weir.core.policy import Policy, Retention
@@ -18,14 +19,13 @@ from weir.slot.layers import MOST_LAYERS
 from weir.state.snapshot_files import read_list
 from weir.state.state_file_reader import header_of, rows_of
 from weir.storage import state_files
-from weir.storage.collecting import collect, leftovers, survey
-from weir.storage.inspecting import Opening, describe, find
-from whole_job import WholeJob, all_free
+from weir.storage.garbage_collection import collect, scan, unreferenced
+from weir.storage.inspection import StateFileReaders, describe, find
 
 CHECKPOINTS = 500
 SEED = 11
 TIMEOUT_MS = 1_000
-OPENING = Opening(header_of, read_list)
+OPENING = StateFileReaders(header_of, read_list)
 NUMBERS = 300
 CHECKPOINT, FULL = CheckpointKind.CHECKPOINT, CheckpointKind.FULL_CHECKPOINT
 
@@ -34,8 +34,8 @@ CHECKPOINT, FULL = CheckpointKind.CHECKPOINT, CheckpointKind.FULL_CHECKPOINT
 class History:
     """A job, what happens to it, and what was found after each checkpoint."""
 
-    job: WholeJob
-    source: FedSource
+    job: InProcessJob
+    source: FakeSource
     dice: Random
     savepoints: str
     asked: int = 0
@@ -222,8 +222,8 @@ class History:
         return files | {f"{manifest.location}/_metadata" for manifest in kept}
 
     def collect(self):
-        found = survey(self.job.store, self.job.directory)
-        collect(self.job.store, found, leftovers(found))
+        found = scan(self.job.store, self.job.directory)
+        collect(self.job.store, found, unreferenced(found))
 
 
 OFTEN = ("nothing",) * 12
@@ -257,9 +257,9 @@ def _nobody_cuts_the_power():
 def history(tmp_path_factory, _nobody_cuts_the_power):
     """Five hundred checkpoints, until the job is canceled."""
     place = tmp_path_factory.mktemp("history")
-    source = FedSource({split: [] for split in SPLITS}, is_endless=True)
+    source = FakeSource({split: [] for split in SPLITS}, is_endless=True)
     keeping = Keeping(f"file://{place}", inline_threshold=0, memory_limit=0, is_incremental=True)
-    job = WholeJob(keeping, lambda width: a_counting_graph(source, width))
+    job = InProcessJob(keeping, lambda width: a_counting_graph(source, width))
     dice = Random(SEED)  # noqa: S311 - a story to repeat, not a secret
     lived = History(job, source, dice, f"file://{place}/savepoints")
     lived.start()

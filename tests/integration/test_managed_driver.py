@@ -16,9 +16,9 @@ import pytest
 from real_job import LOG_TAIL, SEARCHED
 from real_processes import end_session
 from throwaway_certificates import a_certificate
-from waiting import until
+from wait_until import until
 from weir.api.report import JobPhase, JobReport, Outcome
-from weir.rest import endpoints
+from weir.rest import job_registry
 
 JOB, TOKEN = "orders-1", "the-token-of-the-job"
 
@@ -95,7 +95,7 @@ class Driven:
         return process
 
     def ask(self, verb, path, **headers):
-        endpoint = endpoints.find(JOB)
+        endpoint = job_registry.find(JOB)
         if endpoint is None:
             return None
         bearer = {"Authorization": f"Bearer {TOKEN}", **headers}

@@ -2,17 +2,17 @@
 
 import polars as pl
 
-import ruled_rows
-from ruled_rows import NARROW, ROWS, RULES, WIDE
+import operator_state_job
+from operator_state_job import NARROW, ROWS, RULES, WIDE
+from spark_program import run_program
 from sum_oracle import committed_frames
 from weir.connectors.generator import GeneratorSource
 from weir.connectors.generator_rows import Recipe
-from whole_program import run_to_its_end
 
 
 def test_operator_state_survives_the_death_of_a_slot_and_another_parallelism(tmp_path):
     """S1, S11, A10, R1, R6: every row counts once, every subtask knows every rule once."""
-    run_to_its_end(ruled_rows.__file__, tmp_path)
+    run_program(operator_state_job.__file__, tmp_path)
 
     known = pl.concat(committed_frames(f"file://{tmp_path}/output", {}))
 

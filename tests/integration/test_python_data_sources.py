@@ -4,7 +4,7 @@ from collections import Counter
 from itertools import pairwise
 
 from counter_to_ledger import ledger_job
-from faults import Deed, Fault, Moment, Step
+from faults import Fault, FaultKind, Moment, Step
 
 
 def finish(job, driver):
@@ -22,10 +22,10 @@ def test_a_job_between_data_sources_is_exactly_once_though_slots_and_drivers_die
     with ledger_job(tmp_path, is_idempotent=True) as job:
         driver = job.start()
         job.until("the first commit", lambda: job.batches)
-        job.suffer(Fault(1, Step.UPLOAD, Moment.AFTER, Deed.KILL_SLOT))
+        job.inject(Fault(1, Step.UPLOAD, Moment.AFTER, FaultKind.KILL_SLOT))
         successor = job.prepare()
         job.until_checkpoints()
-        job.suffer(Fault(2, Step.RECORD, Moment.BEFORE, Deed.KILL_DRIVER))
+        job.inject(Fault(2, Step.RECORD, Moment.BEFORE, FaultKind.KILL_DRIVER))
         driver.until_dead()
         finish(job, job.start(successor))
         assert sorted(number for _, number in job.numbers) == list(range(job.limit))
@@ -39,12 +39,12 @@ def test_a_ledger_that_does_not_look_at_the_number_gets_the_commit_in_doubt_twic
         driver = job.start()
         successors = [job.prepare(), job.prepare()]
         job.until("the first commit", lambda: job.batches)
-        job.suffer(Fault(1, Step.RECORD, Moment.BEFORE, Deed.KILL_DRIVER))
+        job.inject(Fault(1, Step.RECORD, Moment.BEFORE, FaultKind.KILL_DRIVER))
         driver.until_dead()
         in_doubt = job.batches[-1]
         second = job.start(successors[0])
         job.until("the next commit", lambda: job.batches[-1] > in_doubt)
-        job.suffer(Fault(2, Step.COMMIT, Moment.AFTER, Deed.KILL_DRIVER))
+        job.inject(Fault(2, Step.COMMIT, Moment.AFTER, FaultKind.KILL_DRIVER))
         second.until_dead()
         finish(job, job.start(successors[1]))
         times = Counter(number for _, number in job.numbers)

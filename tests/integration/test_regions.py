@@ -8,14 +8,14 @@ import json
 import polars as pl
 
 import two_regions
+from spark_program import run_program
 from sum_oracle import committed_frames
-from two_regions import READERS, ROWS, Diary
+from two_regions import READERS, ROWS, FailureLog
 from weir.connectors.generator import GeneratorSource
 from weir.core.attempt import RecycleSlot
 from weir.core.job_master import Launch, step
 from weir.driver.trace import replay
 from weir.wire.json_codec import from_json
-from whole_program import run_to_its_end
 
 FIRST_REGION = {"rows-0", "files-0", "files-1"}
 SECOND_REGION = {"rows-1", "files-2"}
@@ -26,7 +26,7 @@ class Run:
 
     def __init__(self, home):
         self.home = home
-        self.diary = Diary(home)
+        self.failure_log = FailureLog(home)
         (self.trace,) = (home / "traces").iterdir()
 
     def actions(self, kind):
@@ -66,7 +66,7 @@ def test_a_failure_takes_down_what_is_connected_to_it_and_nothing_else(tmp_path)
 
 def suffered(home):
     (home / "traces").mkdir()
-    run_to_its_end(two_regions.__file__, home, WEIR_TRACE=str(home / "traces"))
+    run_program(two_regions.__file__, home, WEIR_TRACE=str(home / "traces"))
     return Run(home)
 
 
@@ -91,9 +91,9 @@ def a_process_in_which_user_code_failed_is_not_used_again(run):
 def the_reader_of_the_other_region_reads_on_without_a_gap_or_a_step_back(run):
     """It had its split from the first row on, and nobody else had it."""
     first, second, *_ = run.launches()
-    batches = run.diary.read_by("before-the-kill", first["rows-1"])
+    batches = run.failure_log.read_by("before-the-kill", first["rows-1"])
     (split,) = {split for split, _, _ in batches}
-    others = [run.diary.read_by("before-the-kill", at["rows-0"]) for at in (first, second)]
+    others = [run.failure_log.read_by("before-the-kill", at["rows-0"]) for at in (first, second)]
 
     assert [begin for _, begin, _ in batches] == [0, *(last + 1 for _, _, last in batches[:-1])]
     assert split not in {other for read in others for other, _, _ in read}

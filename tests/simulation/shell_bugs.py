@@ -19,7 +19,7 @@ SHELL_BUGS = (
     Bug(
         "an error after the link is taken for one before it",
         ("C18",),
-        "weir.storage.files",
+        "weir.storage.file_store",
         "    if problem.errno in _BEFORE_THE_NAME:\n",
         "    if True:\n",
         (f"{_STORAGE}/test_files.py",),
@@ -29,7 +29,7 @@ SHELL_BUGS = (
         "an error that nobody can interpret is taken for a refusal",
         ("C18",),
         "weir.driver.storage_actions",
-        "SURELY_NOT = (NotStored, JobRejected)\n",
+        "SURELY_NOT = (WriteFailed, JobRejected)\n",
         "SURELY_NOT = (Exception,)\n",
         (f"{_DRIVER}/test_storage_actions.py",),
         is_scheduled=True,
@@ -181,7 +181,7 @@ SHELL_BUGS = (
     Bug(
         "the collector takes what a savepoint refers to",
         ("S4",),
-        "weir.storage.collecting",
+        "weir.storage.garbage_collection",
         "        yield from (file.path for file in manifest.files())\n",
         "        yield from ()\n",
         (f"{_STORAGE}/test_collecting.py",),

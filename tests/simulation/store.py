@@ -19,7 +19,7 @@ from weir.core.ids import Epoch
 from weir.core.log_entries import Entry, JobClosed, above, is_conclusive, to_probe
 from weir.core.retention import StoredFile
 from weir.errors import WeirError
-from weir.storage.files import link_error
+from weir.storage.file_store import link_error
 
 OK, FAILED, UNKNOWN = "ok", "failed", "unknown"
 

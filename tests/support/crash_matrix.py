@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from faults import Deed, Fault, Moment, Step
+from faults import Fault, FaultKind, Moment, Step
 from job_setting import AT_LEAST_ONCE, EXACTLY_ONCE
 
 MODES = (EXACTLY_ONCE, AT_LEAST_ONCE)
-VICTIMS = (Deed.KILL_SLOT, Deed.KILL_DRIVER)
+VICTIMS = (FaultKind.KILL_SLOT, FaultKind.KILL_DRIVER)
 STEPS = tuple(step for step in Step if step is not Step.IN_FLIGHT)
 LONGEST_RUN = 14
 MOST_SKIPPED = 2
@@ -27,7 +27,7 @@ class Cell:
 
     step: Step
     moment: Moment
-    victim: Deed
+    victim: FaultKind
     mode: str
 
     def fault(self, number: int, dice: random.Random) -> Fault:
@@ -45,23 +45,23 @@ def sample(dice: random.Random) -> list[Cell]:
     dice.shuffle(steps)
     kinds = list(product(Moment, VICTIMS, MODES))
     opposites = {kind: _opposite(*kind) for kind in kinds}
-    halves = [kind for kind in kinds if kind[1] is Deed.KILL_SLOT]
+    halves = [kind for kind in kinds if kind[1] is FaultKind.KILL_SLOT]
     chosen = [(step, halves[number % len(halves)]) for number, step in enumerate(steps)]
     return [Cell(step, *k) for step, kind in chosen for k in (kind, opposites[kind])]
 
 
-def _opposite(moment: Moment, victim: Deed, mode: str) -> tuple[Moment, Deed, str]:
+def _opposite(moment: Moment, victim: FaultKind, mode: str) -> tuple[Moment, FaultKind, str]:
     return (
         Moment.AFTER if moment is Moment.BEFORE else Moment.BEFORE,
-        Deed.KILL_DRIVER if victim is Deed.KILL_SLOT else Deed.KILL_SLOT,
+        FaultKind.KILL_DRIVER if victim is FaultKind.KILL_SLOT else FaultKind.KILL_SLOT,
         AT_LEAST_ONCE if mode == EXACTLY_ONCE else EXACTLY_ONCE,
     )
 
 
 def runs(cells: Sequence[Cell], mode: str, dice: random.Random) -> list[list[Cell]]:
     """The cells of a mode in chance's order, cut so that each part ends with a driver's death."""
-    drivers = [c for c in cells if c.mode == mode and c.victim is Deed.KILL_DRIVER]
-    slots = [c for c in cells if c.mode == mode and c.victim is Deed.KILL_SLOT]
+    drivers = [c for c in cells if c.mode == mode and c.victim is FaultKind.KILL_DRIVER]
+    slots = [c for c in cells if c.mode == mode and c.victim is FaultKind.KILL_SLOT]
     dice.shuffle(drivers)
     dice.shuffle(slots)
     count = -(-(len(drivers) + len(slots)) // LONGEST_RUN)

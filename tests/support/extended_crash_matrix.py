@@ -26,7 +26,7 @@ from functools import cached_property
 from itertools import combinations, product, zip_longest
 
 from crash_matrix import MOST_SKIPPED, VICTIMS
-from faults import Deed, Fault, Moment, Step
+from faults import Fault, FaultKind, Moment, Step
 from job_setting import JobSetting
 
 WIDTHS = (2, 3, 4)
@@ -99,14 +99,14 @@ class Cell:
 
     step: Step
     moment: Moment
-    victim: Deed
+    victim: FaultKind
     change: Change
     among: Circumstances
 
     @property
     def is_early(self) -> bool:
         """It strikes before a checkpoint of the new width is complete."""
-        return self.victim is Deed.KILL_SLOT and self.change is not Change.SAME
+        return self.victim is FaultKind.KILL_SLOT and self.change is not Change.SAME
 
     def fault(self, number: int, dice: random.Random) -> Fault:
         most = int(self.step in FREQUENT) if self.is_early else MOST_SKIPPED
@@ -162,8 +162,8 @@ def _kinds(cells: Sequence[Cell]) -> Iterator[list[list[Cell]]]:
     for cell in cells:
         by_kind[cell.victim, cell.change].append(cell)
         by_kind[cell.victim, cell.change, cell.among].append(cell)
-    yield [by_kind[Deed.KILL_SLOT, Change.SAME]]
-    yield [by_kind[Deed.KILL_DRIVER, Change.SAME]]
+    yield [by_kind[FaultKind.KILL_SLOT, Change.SAME]]
+    yield [by_kind[FaultKind.KILL_DRIVER, Change.SAME]]
     for among in sorted({cell.among for cell in cells}):
         there_and_back = product((Change.HIGHER, Change.LOWER), VICTIMS)
         yield [by_kind[victim, change, among] for change, victim in there_and_back]
@@ -178,7 +178,7 @@ def _best_move(kinds: list[list[Cell]], missing: set[tuple[object, object]]) -> 
 
 
 def _cost(move: Sequence[Cell]) -> int:
-    return sum(DRIVER_COST if c.victim is Deed.KILL_DRIVER else SLOT_COST for c in move)
+    return sum(DRIVER_COST if c.victim is FaultKind.KILL_DRIVER else SLOT_COST for c in move)
 
 
 # -- the runs
@@ -223,8 +223,8 @@ def _rounds(cells: Sequence[Cell], dice: random.Random) -> list[list[Cell]]:
 
 
 def _changing(cells: Sequence[Cell], change: Change, dice: random.Random) -> list[list[Cell]]:
-    drivers = [c for c in cells if c.change is change and c.victim is Deed.KILL_DRIVER]
-    slots = [c for c in cells if c.change is change and c.victim is Deed.KILL_SLOT]
+    drivers = [c for c in cells if c.change is change and c.victim is FaultKind.KILL_DRIVER]
+    slots = [c for c in cells if c.change is change and c.victim is FaultKind.KILL_SLOT]
     assert len(slots) <= len(drivers), "no slot can die in a wider job without a wider driver"
     dice.shuffle(drivers)
     return [[driver, *slots[n : n + 1]] for n, driver in enumerate(drivers)]
@@ -241,7 +241,7 @@ def _walk(rounds: list[list[Cell]], dice: random.Random) -> tuple[Run, list[list
         if not next_widths or drivers == MOST_DRIVERS:
             return Run(cells[0].among, first, tuple(deaths)), rounds[number:]
         width = dice.choice(next_widths)
-        drivers += cells[0].victim is Deed.KILL_DRIVER
+        drivers += cells[0].victim is FaultKind.KILL_DRIVER
         deaths += [(cell, width) for cell in cells]
     return Run(rounds[0][0].among, first, tuple(deaths)), []
 

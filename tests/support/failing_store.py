@@ -8,8 +8,8 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from weir.storage.contract import Data
-from weir.storage.memory import MemoryStore
+from weir.storage.memory_store import MemoryStore
+from weir.storage.object_store import Data
 
 T = TypeVar("T")
 

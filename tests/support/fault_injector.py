@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from faults import DIRECTORY, Deed, Fault, Moment, Orders, Step
+from faults import DIRECTORY, Fault, FaultKind, Moment, Orders, Step
 from local_reads import write_down_local_reads
 from weir.connectors.commit_records import CommitRecords
 from weir.core.barriers import Barrier
@@ -60,13 +60,13 @@ class FaultInjector:
             self._carry_out(fault, victim)
 
     def _victim(self, fault: Fault) -> int | None:
-        if fault.deed is not Deed.KILL_SLOT:
+        if fault.deed is not FaultKind.KILL_SLOT:
             return self.orders.driver()
         slots = self.slots()
         return slots[fault.number % len(slots)] if slots else None
 
     def _carry_out(self, fault: Fault, victim: int) -> None:
-        freezes = fault.deed is Deed.FREEZE_DRIVER
+        freezes = fault.deed is FaultKind.FREEZE_DRIVER
         try:
             os.kill(victim, signal.SIGSTOP if freezes else signal.SIGKILL)
         except ProcessLookupError:

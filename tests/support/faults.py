@@ -41,7 +41,7 @@ class Moment(StrEnum):
     AFTER = "after"
 
 
-class Deed(StrEnum):
+class FaultKind(StrEnum):
     """What happens there."""
 
     KILL_SLOT = "kill a slot"
@@ -56,12 +56,12 @@ class Fault:
     number: int
     step: Step
     moment: Moment
-    deed: Deed
+    kind: FaultKind
     skip: int = 0
     """So many times the step is passed unharmed, in each process."""
 
     def __str__(self) -> str:
-        return f"{self.deed} {self.moment} {self.step}"
+        return f"{self.kind} {self.moment} {self.step}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Orders:
             given["number"],
             Step(given["step"]),
             Moment(given["moment"]),
-            Deed(given["deed"]),
+            FaultKind(given["kind"]),
             given["skip"],
         )
         return None if self.has_happened(fault) else fault

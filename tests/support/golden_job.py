@@ -33,8 +33,8 @@ from weir.dataflow.options import Options
 from weir.state.snapshot_files import read_list
 from weir.state.state_file_reader import header_of
 from weir.storage import manifests
-from weir.storage.inspecting import Opening, describe
-from weir.storage.objects import store_for
+from weir.storage.inspection import StateFileReaders, describe
+from weir.storage.stores import store_for
 
 FAR_AHEAD_MS = 4_102_444_800_000
 """The year 2100: such a timer never fires while somebody looks."""
@@ -125,7 +125,7 @@ def keep(where: str, folder: Path) -> None:
     for url in store.list(where):
         (folder / url.rpartition("/")[2]).write_bytes(store.read(url))
     (folder / "_metadata").write_bytes(manifests.encode(moved))
-    description = describe(store, found, Opening(header_of, read_list))
+    description = describe(store, found, StateFileReaders(header_of, read_list))
     positions = description.by_uid[OperatorId("rows")].positions
     expected = {"positions": positions, **_expected({k: int(v) for k, v in positions.items()})}
     folder.with_suffix(".json").write_text(json.dumps(expected, indent=1) + "\n")

@@ -24,8 +24,8 @@ from real_processes import end_session, is_alive, is_frozen, of_session
 from retained_checkpoints import unreadable
 from sum_oracle import Verdict, committed, judge, judge_prefix
 from traces import Traces
-from waiting import until
-from weir.storage.objects import store_for
+from wait_until import until
+from weir.storage.stores import store_for
 
 LOG_TAIL = 6_000
 STACKS_S = 0.5
@@ -172,7 +172,7 @@ class RealJob:
         """From now on only this driver and its slots obey faults."""
         self.until("the driver reigns", lambda: self.orders.driver() == driver.pid)
 
-    def suffer(self, fault: Fault) -> None:
+    def inject(self, fault: Fault) -> None:
         """Arm the fault and wait until it has happened."""
         self.orders.arm(fault)
         self.until(str(fault), lambda: self.orders.has_happened(fault) or self._has_ended())

@@ -6,8 +6,8 @@ from weir.core.restore_decision import Damaged, candidates
 from weir.core.snapshots import Manifest, StateFile
 from weir.errors import JobRejected
 from weir.storage import manifests, state_files
-from weir.storage.log import JobLog
-from weir.storage.objects import ObjectStore, store_for
+from weir.storage.log_entries import JobLog
+from weir.storage.stores import ObjectStore, store_for
 
 RETAINED = 2
 """So many are kept by default; the log still names older ones for a while."""

@@ -13,7 +13,7 @@ import polars as pl
 from job_setting import JobSetting
 from weir.connectors.generator import GeneratorSource
 from weir.connectors.generator_rows import Recipe
-from weir.storage.objects import ObjectStore, store_for
+from weir.storage.stores import ObjectStore, store_for
 
 PLACE = ["split", "offset"]
 

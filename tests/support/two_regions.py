@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from job_setting import QUICK_RESTARTS, SHORT_LIVED_JVM
-from waiting import until
+from wait_until import until
 from weir import StreamingJob, WeirSession
 from weir.core.ids import OperatorId, SubtaskId
 
@@ -26,7 +26,7 @@ READ = OperatorId("rows")
 
 
 @dataclass(frozen=True, slots=True)
-class Diary:
+class FailureLog:
     """What the reading processes did, as files that user code writes and the test reads."""
 
     home: Path
@@ -69,11 +69,11 @@ def noted(
     """A step that passes rows on and writes down which, or stumbles if it was told to."""
 
     def note(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        diary = Diary(Path(home))
+        failure_log = FailureLog(Path(home))
         for batch in batches:
-            if not diary.may_go_on():
+            if not failure_log.may_go_on():
                 raise ValueError("this process was told to stumble")
-            diary.note(batch)
+            failure_log.note(batch)
             yield batch
 
     return note
@@ -82,12 +82,12 @@ def noted(
 def main(home: str) -> None:
     session = _session(home)
     job = _submit(session, home)
-    diary = Diary(Path(home))
+    failure_log = FailureLog(Path(home))
     _until_checkpoints(job, 2)
-    diary.order_stumble(_process_of(job, SubtaskId(READ, 0)))
+    failure_log.order_stumble(_process_of(job, SubtaskId(READ, 0)))
     until("a restart", lambda: job.driver.statistics.counts.restarts == 1, str)
     _until_checkpoints(job, 2)
-    diary.close_chapter("before-the-kill")
+    failure_log.close_chapter("before-the-kill")
     os.kill(_process_of(job, SubtaskId(READ, 1)), signal.SIGKILL)
     job.awaitTermination()
     session.stop()

@@ -13,7 +13,7 @@ from weir.errors import (
     sentence,
     terminal_lines,
 )
-from weir.storage.contract import NotFound
+from weir.storage.object_store import NotFound
 
 REFUSAL = JobRejected("restart.type = x", "there is no such choice", "use none")
 

@@ -13,15 +13,15 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from coordinated_job import a_manifest
-from shown_job import TOKEN, ShownJob, served
+from fake_job_view import TOKEN, FakeJobView, served
 from weir.core.barriers import AlignmentType, Barrier
 from weir.core.ids import AttemptId, CheckpointId, Millis, OperatorId, SubtaskId
 from weir.core.restore_decision import Damaged
 from weir.core.snapshots import CheckpointKind, Manifest
 from weir.errors import JobRejected
 from weir.storage import manifests
-from weir.storage.log import JobLog
-from weir.storage.memory import MemoryStore
+from weir.storage.log_entries import JobLog
+from weir.storage.memory_store import MemoryStore
 from weir.storage.state_files import DamagedState, fetch, put
 from weir.wire.control_messages import Tell
 from weir.wire.frames import DamagedFrame, FrameReader, header
@@ -101,7 +101,7 @@ def test_a_state_file_that_is_not_what_was_put_there_is_refused(data):
 
 @pytest.fixture(scope="module")
 def api():
-    with served(ShownJob()) as server:
+    with served(FakeJobView()) as server:
         yield server
 
 

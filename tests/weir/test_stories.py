@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from story_format import replayed
-from story_scenario import Scene
+from story_scenario import StoryJob
 
 STORIES = sorted(Path(__file__).with_name("stories").glob("*.txt"))
 
@@ -18,7 +18,7 @@ def test_the_driver_still_decides_as_the_story_tells(path, request):
     """Every story says in its first paragraph which lines of the specification it is about."""
     text = path.read_text(encoding="utf-8")
 
-    told = replayed(text, Scene().tell)
+    told = replayed(text, StoryJob().tell)
 
     if request.config.getoption("--rewrite"):
         path.write_text(told, encoding="utf-8")
@@ -32,7 +32,7 @@ TRUE = "given driver ada\n\nrequest bob savepoint\n----\nDEBUG   Preparing {} fo
 
 
 def told(text):
-    return replayed(text, Scene().tell)
+    return replayed(text, StoryJob().tell)
 
 
 def test_a_story_that_is_true_is_told_as_it_is_written():

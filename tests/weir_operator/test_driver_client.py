@@ -6,11 +6,11 @@ import json
 import pytest
 from aiohttp import web
 
-from shown_job import TOKEN, ShownJob, served
+from fake_job_view import TOKEN, FakeJobView, served
 from throwaway_certificates import a_certificate
-from waiting import until
+from wait_until import until
 from weir.api.report import JobPhase, Outcome
-from weir.rest.server import Place
+from weir.rest.server import ListenAddress
 from weir_operator.driver_client import (
     LARGEST_ANSWER,
     REMEMBERED_BYTES,
@@ -94,7 +94,7 @@ def test_news_is_asked_for_by_the_version_that_is_known():
 
 def test_a_drivers_own_api_is_heard_when_it_has_news():
     """K7: driver and operator mean the same by a version."""
-    job = ShownJob()
+    job = FakeJobView()
 
     async def heard(server):
         client = DriverClient()
@@ -170,7 +170,7 @@ def heard_by_tls(folder, authority):
         finally:
             await client.close()
 
-    with served(ShownJob(), Place(tls=tls)) as server:
+    with served(FakeJobView(), ListenAddress(tls=tls)) as server:
         return asyncio.run(asked(server))
 
 

@@ -15,8 +15,8 @@ from pydantic import BaseModel
 
 from weir.api.bounds import Bounds
 from weir.api.quantity import Quantity
-from weir.api.restart import RestartConfig, RestartType
-from weir.api.state import ROCKSDB
+from weir.api.restart_config import RestartConfig, RestartType
+from weir.api.state_config import ROCKSDB
 from weir_operator.crd.structural import Schema
 from weir_operator.resource.job import CheckpointedJobSpec
 from weir_operator.resource.judging import LARGEST_SPEC_BYTES

@@ -25,7 +25,7 @@ from weir.api.environment_variables import (
     WEIR_TERMINATION_LOG,
     WEIR_TOKEN,
 )
-from weir.api.recovery import ClaimMode
+from weir.api.recovery_config import ClaimMode
 from weir_operator.manifests.executor import local_directory
 from weir_operator.manifests.job_keys import SECRET, TOKEN
 from weir_operator.manifests.names import keys_name

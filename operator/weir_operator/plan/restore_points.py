@@ -9,7 +9,7 @@ makes a beginning without state.
 
 from datetime import datetime
 
-from weir.api.recovery import RecoveryConfig
+from weir.api.recovery_config import RecoveryConfig
 from weir_operator.resource.progress import LastCheckpoint, RestorePoint, RestoreType
 from weir_operator.resource.upgrade import UpgradeMode
 

@@ -13,7 +13,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from weir.api.refusal import Unfit
+from weir.api.config_problem import InvalidValue
 
 _BINARY = {unit: 1024**power for power, unit in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), 1)}
 _DECIMAL = {unit: 1000**power for power, unit in enumerate(("k", "M", "G", "T", "P", "E"), 1)}
@@ -38,7 +38,7 @@ class _Amount:
         if isinstance(value, int) and not isinstance(value, bool):
             value = str(value)
         if not isinstance(value, str) or not re.fullmatch(_SHAPE, value):
-            raise Unfit(
+            raise InvalidValue(
                 "Kubernetes cannot read this amount",
                 "write a number and perhaps a unit, as in 500m, 2 or 1Gi",
             )

@@ -7,7 +7,7 @@ server refuses the same (``weir_operator.crd.rules``).
 
 from collections.abc import Iterator
 
-from weir.api.refusal import Problem, shown
+from weir.api.config_problem import Problem, shown
 from weir_operator.resource.job import CheckpointedJobSpec
 from weir_operator.resource.snapshot import CheckpointedJobSnapshotSpec
 from weir_operator.resource.upgrade import UpgradeMode

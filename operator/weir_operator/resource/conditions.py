@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import AwareDatetime
 
-from weir.api.cut import CutTo
+from weir.api.truncation import TruncatedTo
 from weir_operator.resource.reported import Count, Reported
 from weir_operator.resource.text import Text
 
@@ -71,5 +71,5 @@ class Condition(Reported):
     reason: Reason
     """One word for it, for programs."""
 
-    message: Annotated[str, CutTo(4_096)] = ""
+    message: Annotated[str, TruncatedTo(4_096)] = ""
     """What it means, for people: the thing, the cause and the remedy."""

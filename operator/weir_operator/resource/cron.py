@@ -13,8 +13,8 @@ from typing import Annotated, Self
 
 from pydantic.json_schema import JsonSchemaValue
 
+from weir.api.config_problem import InvalidValue
 from weir.api.constraint import Constraint
-from weir.api.refusal import Unfit
 
 REMEDY = 'write minute, hour, day, month and weekday as numbers, as in "0 */6 * * *"'
 
@@ -44,7 +44,7 @@ class Cron:
     @classmethod
     def parse(cls, text: str) -> Self:
         if len(text) > _LONGEST or not re.fullmatch(_PATTERN, text):
-            raise Unfit("this is not a schedule", REMEDY)
+            raise InvalidValue("this is not a schedule", REMEDY)
         fields = text.split(" ")
         minutes, hours, days, months, weekdays = (
             _numbers(field, *limits) for field, limits in zip(fields, _FIELDS, strict=True)
@@ -58,7 +58,7 @@ class Cron:
             either_day=not (fields[2].startswith("*") or fields[4].startswith("*")),
         )
         if cron._first_after(_SOME_DAY) is None:
-            raise Unfit("no month has such a day", REMEDY)
+            raise InvalidValue("no month has such a day", REMEDY)
         return cron
 
     def after(self, moment: datetime) -> datetime:
@@ -92,7 +92,7 @@ def _numbers(field: str, noun: str, least: int, most: int) -> frozenset[int]:
     for part in field.split(","):
         found = _PART.fullmatch(part)
         if found is None:
-            raise Unfit(f'"{part}" is no {noun}', REMEDY)
+            raise InvalidValue(f'"{part}" is no {noun}', REMEDY)
         first, last, step = (int(number) if number else None for number in found.groups())
         # As in cron, "5/15" goes on to the end, and "5" alone is only itself.
         start = least if first is None else first
@@ -100,7 +100,7 @@ def _numbers(field: str, noun: str, least: int, most: int) -> frozenset[int]:
         if end is None:
             end = start if first is not None and step is None else most
         if step == 0 or not least <= start <= end <= most:
-            raise Unfit(f'"{part}" is no {noun} from {least} to {most}', REMEDY)
+            raise InvalidValue(f'"{part}" is no {noun} from {least} to {most}', REMEDY)
         numbers.update(range(start, end + 1, step or 1))
     return frozenset(numbers)
 

@@ -16,9 +16,9 @@ from pydantic import Field, StrictBool, StrictInt
 
 from weir.api.bounds import Bounds
 from weir.api.config import JobConfig
+from weir.api.config_problem import Problem
 from weir.api.duration import Duration, format_duration
-from weir.api.recovery import RecoveryConfig
-from weir.api.refusal import Problem
+from weir.api.recovery_config import RecoveryConfig
 from weir.api.storage_url import is_memory
 from weir_operator.resource.deadlines import StartDeadlines
 from weir_operator.resource.pods import PodShape

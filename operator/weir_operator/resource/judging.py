@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
 
-from weir.api.explain import explain
+from weir.api.config_problem import InvalidValue, Problem, shown
 from weir.api.model import Model
-from weir.api.refusal import Problem, Unfit, shown
+from weir.api.validation_errors import explain
 from weir_operator.resource.changes import refused_changes, refused_snapshot_changes
 from weir_operator.resource.job import CheckpointedJobSpec
 from weir_operator.resource.names import JOB_NAME, LONGEST_JOB_NAME
@@ -56,7 +56,7 @@ def judge_job(
         return too_large
     try:
         NAME.check(name)
-    except Unfit as unfit:
+    except InvalidValue as unfit:
         return Refused((Problem("metadata.name", shown(name), unfit.reason, unfit.remedy),))
     try:
         spec = CheckpointedJobSpec.model_validate(given)

@@ -11,6 +11,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, StrictBool, WithJsonSchema
 
+from weir.api.config_problem import Problem, shown
 from weir.api.environment_variables import (
     WEIR_ALLOW_NON_RESTORED_STATE,
     WEIR_ATTEMPT,
@@ -32,7 +33,6 @@ from weir.api.environment_variables import (
     WEIR_TOKEN,
 )
 from weir.api.model import Model
-from weir.api.refusal import Problem, shown
 from weir_operator.resource.amounts import Amount, exactly
 from weir_operator.resource.text import Label, Text
 from weir_operator.resource.uniqueness import By

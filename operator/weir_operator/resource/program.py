@@ -9,8 +9,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from weir.api.config_problem import Problem
 from weir.api.model import Model
-from weir.api.refusal import Problem
 from weir_operator.resource.text import ObjectName, Text
 
 

@@ -12,9 +12,9 @@ from typing import Annotated
 
 from pydantic import AwareDatetime, Field, StrictBool, model_validator
 
+from weir.api.config_problem import Problem
 from weir.api.duration import Duration
-from weir.api.recovery import ClaimMode
-from weir.api.refusal import Problem
+from weir.api.recovery_config import ClaimMode
 from weir.api.storage_url import DurableUrl, StorageUrl
 from weir_operator.resource.compression import LARGEST_UNPACKED, NotPacked, packed, unpacked
 from weir_operator.resource.conditions import Reason

@@ -10,9 +10,9 @@ from typing import Annotated
 from pydantic import StrictBool, StrictInt
 
 from weir.api.bounds import Bounds
+from weir.api.config_problem import Problem
 from weir.api.duration import MINUTE, SECOND, Duration
 from weir.api.model import Model
-from weir.api.refusal import Problem
 from weir_operator.resource.cron import Schedule
 
 

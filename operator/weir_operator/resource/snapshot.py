@@ -12,9 +12,9 @@ from typing import Annotated
 from pydantic import AwareDatetime, Field, StrictBool, StrictInt
 
 from weir.api.bounds import Bounds
+from weir.api.config_problem import Problem
 from weir.api.duration import Duration
 from weir.api.model import Model
-from weir.api.refusal import Problem
 from weir.api.storage_url import DurableUrl
 from weir_operator.resource.reported import Count, Reported
 from weir_operator.resource.text import Label, Line, ObjectName

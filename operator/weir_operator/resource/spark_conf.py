@@ -8,7 +8,7 @@ are refused too, because a resource is shown to everybody who may read it.
 
 from collections.abc import Iterator, Mapping
 
-from weir.api.refusal import Problem, shown
+from weir.api.config_problem import Problem, shown
 
 OPERATOR = "the operator sets it for each driver", "remove it"
 SLOTS = "slots depend on it, and the runtime sets it", "remove it"

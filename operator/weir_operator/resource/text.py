@@ -11,9 +11,9 @@ from typing import Annotated
 
 from pydantic.json_schema import JsonSchemaValue
 
+from weir.api.config_problem import InvalidValue
 from weir.api.constraint import Constraint
-from weir.api.cut import CutTo
-from weir.api.refusal import Unfit
+from weir.api.truncation import TruncatedTo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +27,9 @@ class Text(Constraint):
 
     def check(self, value: str) -> str:
         if len(value) > self.longest:
-            raise Unfit(f"it is longer than {self.longest} characters", self.remedy)
+            raise InvalidValue(f"it is longer than {self.longest} characters", self.remedy)
         if not re.fullmatch(self.pattern, value):
-            raise Unfit(self.because, self.remedy)
+            raise InvalidValue(self.because, self.remedy)
         return value
 
     def shown_in(self, schema: JsonSchemaValue) -> JsonSchemaValue:
@@ -58,5 +58,5 @@ Label = Annotated[
 ]
 """The name of something inside a pod."""
 
-Line = Annotated[str, CutTo(1_024)]
+Line = Annotated[str, TruncatedTo(1_024)]
 """A sentence for people."""

@@ -11,8 +11,8 @@ from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
 
+from weir.api.config_problem import InvalidValue, shown
 from weir.api.constraint import Constraint
-from weir.api.refusal import Unfit, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,9 @@ class By(Constraint):
 
     def check(self, elements: tuple[BaseModel, ...]) -> tuple[BaseModel, ...]:
         if len(elements) > self.most:
-            raise Unfit(f"there are more than {self.most}", f"use at most {self.most}")
+            raise InvalidValue(f"there are more than {self.most}", f"use at most {self.most}")
         for name in _repeated(getattr(element, self.key) for element in elements):
-            raise Unfit(
+            raise InvalidValue(
                 f'"{shown(name)}" is there twice', f"give each {to_camel(self.key)} to one element"
             )
         return elements

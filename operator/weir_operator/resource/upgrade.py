@@ -12,9 +12,9 @@ from typing import Annotated
 from pydantic import StrictBool, StrictInt
 
 from weir.api.bounds import Bounds
+from weir.api.config_problem import Problem
 from weir.api.duration import MINUTE, Duration
 from weir.api.model import Model
-from weir.api.refusal import Problem
 
 
 class UpgradeMode(StrEnum):

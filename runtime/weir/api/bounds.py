@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from pydantic.json_schema import JsonSchemaValue
 
+from weir.api.config_problem import InvalidValue
 from weir.api.constraint import Constraint
-from weir.api.refusal import Unfit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class Bounds(Constraint):
     def check(self, value: float) -> float:
         """Let a value within the limits pass."""
         if value < self.least or (self.most is not None and value > self.most):
-            raise Unfit(self.because, self.remedy)
+            raise InvalidValue(self.because, self.remedy)
         return value
 
     def shown_in(self, schema: JsonSchemaValue) -> JsonSchemaValue:

@@ -12,15 +12,15 @@ from typing import Annotated
 from pydantic import Field, StrictInt, ValidationError
 
 from weir.api.bounds import Bounds
-from weir.api.checkpointing import CheckpointingConfig
+from weir.api.checkpointing_config import CheckpointingConfig
+from weir.api.config_problem import Problem
 from weir.api.duration import Duration, format_duration
-from weir.api.explain import explain
 from weir.api.model import Model
-from weir.api.recovery import RecoveryConfig
-from weir.api.refusal import Problem
-from weir.api.restart import RestartConfig
-from weir.api.state import StateConfig
+from weir.api.recovery_config import RecoveryConfig
+from weir.api.restart_config import RestartConfig
+from weir.api.state_config import StateConfig
 from weir.api.storage_url import is_memory
+from weir.api.validation_errors import explain
 from weir.errors import reject_all
 
 MOST_KEY_GROUPS = 1 << 15

@@ -18,7 +18,7 @@ class Constraint:
     __slots__ = ()
 
     def check(self, value: Any) -> Any:  # noqa: ANN401 - of whatever type the field is
-        """Let a fit value pass, perhaps changed; refuse any other with ``Unfit``."""
+        """Let a fit value pass, perhaps changed; refuse any other with ``InvalidValue``."""
         raise NotImplementedError
 
     def shown_in(self, schema: JsonSchemaValue) -> JsonSchemaValue:

@@ -13,7 +13,7 @@ from typing import ClassVar, Self
 from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic.alias_generators import to_camel
 
-from weir.api.refusal import Contradictory, Problem, shown
+from weir.api.config_problem import Contradictory, Problem, shown
 
 
 class Model(BaseModel):

@@ -14,7 +14,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from weir.api.refusal import Unfit
+from weir.api.config_problem import InvalidValue
 
 LONGEST_TEXT = 64
 
@@ -39,13 +39,13 @@ class Quantity:
     def parse(self, value: object) -> int:
         """Read what a person wrote; refuse what is not clear."""
         if isinstance(value, bool) or not isinstance(value, int | str):
-            raise Unfit(f"this is not a {self.noun}", self._how_to_write())
+            raise InvalidValue(f"this is not a {self.noun}", self._how_to_write())
         amount = value if isinstance(value, int) else self._read(value)
         if amount < 0:
             raise self._negative()
         if amount > self.most:
             limit = self.format(self.most)
-            raise Unfit(f"no {self.noun} is above {limit}", f"use at most {limit}")
+            raise InvalidValue(f"no {self.noun} is above {limit}", f"use at most {limit}")
         return amount
 
     def format(self, amount: int) -> str:
@@ -59,7 +59,7 @@ class Quantity:
         if bare.startswith("-") and _SHAPE.fullmatch(bare[1:].lstrip()):
             raise self._negative()
         if len(text) > LONGEST_TEXT or not _SHAPE.fullmatch(bare):
-            raise Unfit(f"this is not a {self.noun}", self._how_to_write())
+            raise InvalidValue(f"this is not a {self.noun}", self._how_to_write())
         if bare.isdecimal():
             return int(bare)
         return sum(int(count) * self._factor(unit) for count, unit in _PARTS.findall(bare))
@@ -68,14 +68,14 @@ class Quantity:
         named = {unit.lower(): unit for unit in self.units} | dict(self.synonyms)
         unit = named.get(spelling.lower())
         if unit is None:
-            raise Unfit(f'"{spelling}" is no unit of {self.noun}', self._how_to_write())
+            raise InvalidValue(f'"{spelling}" is no unit of {self.noun}', self._how_to_write())
         return self.units[unit]
 
     def _how_to_write(self) -> str:
         return f'write a whole number and a unit ({", ".join(self.units)}), as in "{self.example}"'
 
-    def _negative(self) -> Unfit:
-        return Unfit(f"a {self.noun} is never negative", "leave out the minus sign")
+    def _negative(self) -> InvalidValue:
+        return InvalidValue(f"a {self.noun} is never negative", "leave out the minus sign")
 
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler

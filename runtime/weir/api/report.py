@@ -12,8 +12,8 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, StrictBool, StrictInt
 
-from weir.api.cut import CutTo
 from weir.api.model import Model
+from weir.api.truncation import TruncatedTo
 
 LARGEST = 2**63 - 1
 LONGEST_ID = 128
@@ -25,7 +25,7 @@ _VERSION_BYTES = 8
 
 Number = Annotated[StrictInt, Field(ge=0, le=LARGEST)]
 Path = Annotated[str, Field(max_length=LONGEST_PATH)]
-Sentence = Annotated[str, CutTo(LONGEST_SENTENCE)]
+Sentence = Annotated[str, TruncatedTo(LONGEST_SENTENCE)]
 Version = Annotated[str, Field(max_length=LONGEST_VERSION)]
 
 
@@ -55,13 +55,13 @@ class Outcome(StrEnum):
     FAILED = "FAILED"
 
 
-class _Told(Model):
+class _ReportPart(Model):
     """A part of a report."""
 
     model_config = ConfigDict(extra="ignore")
 
 
-class CheckpointReport(_Told):
+class CheckpointReport(_ReportPart):
     """A completed checkpoint that the job can go on from."""
 
     id: Number
@@ -71,7 +71,7 @@ class CheckpointReport(_Told):
     duration_ms: Number | None = None
 
 
-class RequestReport(_Told):
+class RequestReport(_ReportPart):
     """A request to the driver, by the key that it was made with."""
 
     id: Annotated[str, Field(max_length=LONGEST_ID)]
@@ -85,7 +85,7 @@ class RequestReport(_Told):
     """Why a request has failed."""
 
 
-class JobReport(_Told):
+class JobReport(_ReportPart):
     """How a job stands, as its driver sees it."""
 
     attempt: Number

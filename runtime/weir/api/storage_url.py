@@ -11,8 +11,8 @@ from typing import Annotated
 
 from pydantic.json_schema import JsonSchemaValue
 
+from weir.api.config_problem import InvalidValue, names_a_password, shown
 from weir.api.constraint import Constraint
-from weir.api.refusal import Unfit, names_a_password, shown
 
 MEMORY = "memory"
 DURABLE_SCHEMES = (
@@ -45,15 +45,17 @@ class _Url(Constraint):
     def check(self, url: str) -> str:
         scheme, separator, rest = url.partition("://")
         if not separator:
-            raise Unfit("this is not a URL", self._how_to_write(url))
+            raise InvalidValue("this is not a URL", self._how_to_write(url))
         if scheme == MEMORY and MEMORY not in self.schemes:
-            raise Unfit(
+            raise InvalidValue(
                 "memory:// is the driver's heap and ends with the driver",
                 "use a directory that outlives the job, as in s3://bucket/directory",
             )
         if scheme not in self.schemes:
             known = ", ".join(self.schemes)
-            raise Unfit(f'nothing can be stored under "{shown(scheme)}://"', f"use one of {known}")
+            raise InvalidValue(
+                f'nothing can be stored under "{shown(scheme)}://"', f"use one of {known}"
+            )
         _check_location(url, scheme, rest)
         return url
 
@@ -69,19 +71,19 @@ class _Url(Constraint):
 
 def _check_location(url: str, scheme: str, rest: str) -> None:
     if names_a_password(url):
-        raise Unfit(
+        raise InvalidValue(
             "the URL holds a password, and URLs are logged and stored",
             "take it out and give the keys in the environment, from a Secret",
         )
     if "?" in rest:
-        raise Unfit(
+        raise InvalidValue(
             "a directory has no parameters, and they could be secrets",
             "end the URL before the question mark",
         )
     if scheme == "file" and not rest.startswith("/"):
-        raise Unfit("the path is not absolute", f"write file:///{shown(rest)}")
+        raise InvalidValue("the path is not absolute", f"write file:///{shown(rest)}")
     if scheme not in ("file", MEMORY) and (not rest or rest.startswith("/")):
-        raise Unfit(
+        raise InvalidValue(
             f"{scheme}:// needs a bucket or host",
             f"write {scheme}://name/directory",
         )

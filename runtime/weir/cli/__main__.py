@@ -9,21 +9,21 @@ from rich.console import Console
 
 import weir
 from weir.api.environment_variables import WEIR_TOKEN, WEIR_URL
-from weir.cli import inspecting, tables
+from weir.cli import inspect_output, tables
 from weir.cli.client import Client
-from weir.cli.collecting import look_through
-from weir.cli.driving import drive as run_as_driver
-from weir.cli.finding import reach
-from weir.cli.orders import Errand, carry_out
-from weir.cli.running import Wishes, run_script
-from weir.cli.talking import plainly, say, talk
+from weir.cli.command_request import ApiCommand, send_and_wait
+from weir.cli.console import print_message, stderr_console, with_plain_errors
+from weir.cli.garbage import find_garbage
+from weir.cli.job_lookup import find_job
+from weir.cli.managed_driver import drive as run_as_driver
+from weir.cli.script_runner import RunOptions, run_script
 from weir.errors import JobRejected
-from weir.rest import endpoints
-from weir.storage import disposing
-from weir.storage.by_scheme import StoreByScheme
-from weir.storage.comparing import differences
-from weir.storage.inspecting import operators_of, states_of
-from weir.storage.objects import as_url
+from weir.rest import job_registry
+from weir.storage import savepoint_disposal
+from weir.storage.inspection import operators_of, states_of
+from weir.storage.snapshot_diff import differences
+from weir.storage.store_by_scheme import StoreByScheme
+from weir.storage.stores import as_url
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -83,7 +83,7 @@ To = Annotated[
 
 
 @app.command(context_settings={"ignore_unknown_options": True})
-@plainly
+@with_plain_errors
 def run(  # noqa: PLR0913 - one parameter for each option of the command
     script: Annotated[Path, typer.Argument(exists=True, dir_okay=False, metavar="JOB.PY")],
     arguments: Annotated[
@@ -121,7 +121,7 @@ def run(  # noqa: PLR0913 - one parameter for each option of the command
 
     Ctrl-C cancels the job, a second one ends the process at once.
     """
-    wishes = Wishes(
+    wishes = RunOptions(
         slots=slots,
         start_from=as_url(start_from),
         claims=claim,
@@ -129,11 +129,11 @@ def run(  # noqa: PLR0913 - one parameter for each option of the command
         takes_over=take_over,
         reruns=rerun,
     )
-    run_script(script, arguments or [], wishes, talk())
+    run_script(script, arguments or [], wishes, stderr_console())
 
 
 @app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@plainly
+@with_plain_errors
 def drive(
     script: Annotated[str, typer.Argument(metavar="MAIN.PY", help="A path, or a URL to fetch.")],
     arguments: Annotated[
@@ -151,7 +151,7 @@ def drive(
 
 
 @app.command()
-@plainly
+@with_plain_errors
 def savepoint(job: Job = "", *, to: To = "", url: Url = "", token: Token = "") -> None:
     """Take a savepoint while the job goes on, and print where it is.
 
@@ -159,13 +159,13 @@ def savepoint(job: Job = "", *, to: To = "", url: Url = "", token: Token = "") -
 
     weir savepoint orders --to s3://bucket/savepoints
     """
-    client = reach(job, url, token)
-    errand = Errand("savepoints", "taking a savepoint", _below(to))
-    _print_location(client, errand)
+    client = find_job(job, url, token)
+    command = ApiCommand("savepoints", "taking a savepoint", _below(to))
+    _print_location(client, command)
 
 
 @app.command()
-@plainly
+@with_plain_errors
 def stop(
     job: Job = "",
     *,
@@ -182,49 +182,49 @@ def stop(
 
     weir stop orders --drain
     """
-    client = reach(job, url, token)
-    errand = Errand("stop", "stopping with a savepoint", {**_below(to), "drain": drain})
-    _print_location(client, errand)
+    client = find_job(job, url, token)
+    command = ApiCommand("stop", "stopping with a savepoint", {**_below(to), "drain": drain})
+    _print_location(client, command)
 
 
 @app.command()
-@plainly
+@with_plain_errors
 def cancel(job: Job = "", *, url: Url = "", token: Token = "") -> None:
     """End a job at once, without a savepoint.
 
     weir cancel orders
     """
-    client = reach(job, url, token)
-    carry_out(client, Errand("cancel", "cancelling", {}), talk())
-    say("The job is cancelled.")
+    client = find_job(job, url, token)
+    send_and_wait(client, ApiCommand("cancel", "cancelling", {}), stderr_console())
+    print_message("The job is cancelled.")
 
 
 @app.command()
-@plainly
+@with_plain_errors
 def checkpoints(job: Job = "", *, url: Url = "", token: Token = "") -> None:
     """Show the last checkpoints of a job: how long, how large, where, or why not.
 
     weir checkpoints orders
     """
-    statistics = reach(job, url, token).checkpoints()
+    statistics = find_job(job, url, token).checkpoints()
     Console().print(tables.of_checkpoints(statistics.history))
     for text in tables.notable(statistics):
         _print(text)
 
 
 @app.command()
-@plainly
+@with_plain_errors
 def jobs() -> None:
     """Show the jobs that run on this machine."""
-    found = endpoints.running()
+    found = job_registry.running()
     if found:
         Console().print(tables.of_jobs(found))
     else:
-        say("No job of yours runs on this machine. `weir run job.py` starts one.")
+        print_message("No job of yours runs on this machine. `weir run job.py` starts one.")
 
 
 @app.command()
-@plainly
+@with_plain_errors
 def inspect(
     path: Annotated[str, typer.Argument(help="Savepoint or checkpoint, or its _metadata.")],
     *,
@@ -239,26 +239,26 @@ def inspect(
 
     weir inspect backups/savepoint-1f0c --operator sums --state total --rows 10
     """
-    store, description = inspecting.look_at(as_url(path))
+    store, description = inspect_output.describe_snapshot(as_url(path))
     operators = operators_of(description, operator)
     chosen = states_of(operators, state)
     if as_json:
-        shown = inspecting.as_json(description, operators)
+        shown = inspect_output.as_json(description, operators)
         if rows:
-            shown["rows"] = [inspecting.sample(store, each, rows) for each in chosen]
-        _print(json.dumps(shown, indent=1, default=inspecting.in_json))
+            shown["rows"] = [inspect_output.sample(store, each, rows) for each in chosen]
+        _print(json.dumps(shown, indent=1, default=inspect_output.in_json))
     else:
-        _print(inspecting.headline(description))
-        Console().print(inspecting.of_operators(operators))
-        for note in (note for each in operators for note in inspecting.notes(each)):
+        _print(inspect_output.headline(description))
+        Console().print(inspect_output.of_operators(operators))
+        for note in (note for each in operators for note in inspect_output.notes(each)):
             _print(note)
         for each in chosen if rows else ():
-            Console().print(inspecting.of_rows(store, each, rows))
+            Console().print(inspect_output.of_rows(store, each, rows))
     _fail_for(description.problems)
 
 
 @app.command()
-@plainly
+@with_plain_errors
 def diff(
     before: Annotated[str, typer.Argument(help="Savepoint or checkpoint.")],
     after: Annotated[str, typer.Argument(help="Another one.")],
@@ -267,17 +267,20 @@ def diff(
 
     weir diff backups/savepoint-1f0c backups/savepoint-77aa
     """
-    (_, old), (_, new) = inspecting.look_at(as_url(before)), inspecting.look_at(as_url(after))
+    (_, old), (_, new) = (
+        inspect_output.describe_snapshot(as_url(before)),
+        inspect_output.describe_snapshot(as_url(after)),
+    )
     found = differences(old, new)
     if found:
-        Console().print(inspecting.of_differences(found))
+        Console().print(inspect_output.of_differences(found))
     else:
-        say("They have the same operators, schemas, rows and sizes.")
+        print_message("They have the same operators, schemas, rows and sizes.")
     _fail_for((*old.problems, *new.problems))
 
 
 @app.command()
-@plainly
+@with_plain_errors
 def gc(
     directory: Annotated[str, typer.Argument(help="A job's directory, {storage}/{job}.")],
     *,
@@ -295,22 +298,22 @@ def gc(
 
         weir gc s3://bucket/checkpoints/orders --older-than 1d --yes
     """
-    found = look_through(as_url(directory), older_than)
+    found = find_garbage(as_url(directory), older_than)
     if not found.sizes:
-        say("Nothing is left over.")
+        print_message("Nothing is left over.")
         return
     Console().print(found.table())
-    say(found.summary)
+    print_message(found.summary)
     if dry_run:
         return
     if not yes:
         typer.confirm("Delete them?", abort=True, err=True)
     found.delete()
-    say("They are deleted.")
+    print_message("They are deleted.")
 
 
 @app.command()
-@plainly
+@with_plain_errors
 def dispose(
     paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Savepoints to delete.")],
 ) -> None:
@@ -322,14 +325,16 @@ def dispose(
     """
     store = StoreByScheme()
     for path in paths:
-        was_there = disposing.dispose(store, as_url(path))
-        say(f"{path} is deleted." if was_there else f"{path} is not there; nothing is deleted.")
+        was_there = savepoint_disposal.dispose(store, as_url(path))
+        print_message(
+            f"{path} is deleted." if was_there else f"{path} is not there; nothing is deleted."
+        )
 
 
 def _fail_for(problems: tuple[JobRejected, ...]) -> None:
     """Show what is damaged; a script sees it by the exit code."""
     for problem in problems:
-        say(f"Damaged: {problem}", style="red")
+        print_message(f"Damaged: {problem}", style="red")
     if problems:
         raise typer.Exit(1)
 
@@ -338,10 +343,12 @@ def _below(directory: str) -> dict[str, object]:
     return {"targetDirectory": as_url(directory)} if directory else {}
 
 
-def _print_location(client: Client, errand: Errand) -> None:
-    state = carry_out(client, errand, talk())
+def _print_location(client: Client, command: ApiCommand) -> None:
+    state = send_and_wait(client, command, stderr_console())
     if state is None:
-        say("The job ended before it said where the savepoint is; its log has the place.", "red")
+        print_message(
+            "The job ended before it said where the savepoint is; its log has the place.", "red"
+        )
         raise typer.Exit(1)
     _print(state.location or "")
 

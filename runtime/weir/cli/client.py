@@ -15,9 +15,9 @@ from pydantic import BaseModel, ValidationError
 
 from weir.errors import JobRejected, Unavailable
 from weir.rest.body import Problem
-from weir.rest.checkpoints import CheckpointStatistics
-from weir.rest.job import Graph, Overview
-from weir.rest.orders import RequestState
+from weir.rest.checkpoint_statistics import CheckpointStatistics
+from weir.rest.commands import RequestState
+from weir.rest.job_overview import Graph, Overview
 
 PATIENCE_SECONDS = 10.0
 RETRY_SECONDS = 1.0

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from weir.cli import figures
+from weir.cli import number_format
 from weir.cli.client import Client
 from weir.errors import WeirError
-from weir.rest.checkpoints import Checkpoint, CheckpointStatistics, CheckpointStatus
-from weir.rest.endpoints import Endpoint
+from weir.rest.checkpoint_statistics import Checkpoint, CheckpointStatistics, CheckpointStatus
+from weir.rest.job_registry import Endpoint
 
 COLOURS = {
     CheckpointStatus.COMPLETED: "green",
@@ -51,9 +51,9 @@ def _checkpoint(checkpoint: Checkpoint) -> tuple[str, ...]:
         str(checkpoint.id),
         checkpoint.checkpoint_type,
         f"{triggered:%H:%M:%S}",
-        figures.duration(checkpoint.end_to_end_duration),
-        figures.size(checkpoint.state_size),
-        figures.size(checkpoint.persisted_data),
+        number_format.duration(checkpoint.end_to_end_duration),
+        number_format.size(checkpoint.state_size),
+        number_format.size(checkpoint.persisted_data),
         f"{checkpoint.num_acknowledged_subtasks}/{checkpoint.num_subtasks}",
         f"[{COLOURS[checkpoint.status]}]{reason or checkpoint.status}[/]",
     )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from weir.connectors import transaction_names
 from weir.errors import Fenced, JobRejected
-from weir.storage.objects import ObjectStore
+from weir.storage.stores import ObjectStore
 
 
 @dataclass(frozen=True, slots=True)

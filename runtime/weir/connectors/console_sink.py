@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from weir.connectors.scratch import Arrivals, Scratch
+from weir.connectors.driver_staging import DriverStaging, StagedRows
 from weir.connectors.staging import StagingWriter
 from weir.core.ids import SubtaskId
 from weir.ports.operators import TaskInfo
@@ -26,17 +26,17 @@ _WHOLE = 0
 class ConsoleSink:
     """Prints committed rows in the driver."""
 
-    scratch: Scratch
+    staging: DriverStaging
     rows: int = 20
     """At most so many of each commit."""
     width: int = 20
     """Longer cells are cut; zero: none is."""
 
     def open(self, place: TaskInfo) -> StagingWriter:
-        return self.scratch.writer(place)
+        return self.staging.writer(place)
 
     def committer(self) -> "ConsoleCommitter":
-        return ConsoleCommitter(self, self.scratch.arrivals())
+        return ConsoleCommitter(self, self.staging.staged_rows())
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,25 +44,25 @@ class ConsoleCommitter:
     """Prints what is committed."""
 
     sink: ConsoleSink
-    arrivals: Arrivals
+    staged_rows: StagedRows
     shown: set[int] = field(default_factory=set)
 
     def claim(self, owner: SinkOwner) -> None:
-        self.arrivals.claim(owner)
+        self.staged_rows.claim(owner)
 
     def commit(self, sequence: int, names: tuple[str, ...]) -> None:
         if sequence not in self.shown:
-            table = self.arrivals.load(names)
+            table = self.staged_rows.load(names)
             if table.num_rows:
                 sys.stdout.write(framed(sequence, table, self.sink.rows, self.sink.width))
                 sys.stdout.flush()
             self.shown.add(sequence)
-        self.arrivals.staging.discard(names)
+        self.staged_rows.staging.discard(names)
 
     def resolve(
         self, subtasks: tuple[SubtaskId, ...], owner: tuple[int, int], keep: frozenset[str]
     ) -> None:
-        self.arrivals.staging.resolve(subtasks, owner, keep)
+        self.staged_rows.staging.resolve(subtasks, owner, keep)
 
 
 def framed(sequence: int, table: pa.Table, rows: int, width: int) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from weir.errors import JobRejected
 from weir.ports.sinks import SinkOwner
-from weir.storage.objects import NotFound, ObjectStore
+from weir.storage.stores import NotFound, ObjectStore
 
 log = logging.getLogger("weir.connectors")
 

@@ -14,7 +14,7 @@ import xxhash
 from weir.connectors.file_blocks import Blocks, conformed
 from weir.errors import JobRejected
 from weir.ports.operators import Batch
-from weir.storage.objects import NotFound
+from weir.storage.stores import NotFound
 
 
 class SplitChanged(JobRejected):

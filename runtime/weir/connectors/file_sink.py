@@ -27,7 +27,7 @@ from weir.core.ids import SubtaskId
 from weir.errors import JobRejected, Unavailable
 from weir.ports.operators import TaskInfo
 from weir.ports.sinks import SinkOwner
-from weir.storage.objects import NotFound, ObjectStore, store_for
+from weir.storage.stores import NotFound, ObjectStore, store_for
 
 _LOCAL = "file://"
 

@@ -28,7 +28,7 @@ from weir.core.ids import SplitId
 from weir.errors import JobRejected
 from weir.ports.operators import Batch
 from weir.ports.sources import Discovery
-from weir.storage.objects import ObjectStore, store_for
+from weir.storage.stores import ObjectStore, store_for
 
 log = logging.getLogger("weir.connectors")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from weir.connectors.scratch import Arrivals, Scratch
+from weir.connectors.driver_staging import DriverStaging, StagedRows
 from weir.connectors.staging import StagingWriter
 from weir.core.ids import SubtaskId
 from weir.errors import JobRejected
@@ -22,20 +22,20 @@ LIMIT_BYTES = 256 << 20
 class MemorySink:
     """Keeps committed rows. The copy that stays in the driver is the one to ask for them."""
 
-    scratch: Scratch
+    staging: DriverStaging
     limit_bytes: int = LIMIT_BYTES
     _tables: dict[int, pa.Table] = field(default_factory=dict, compare=False, repr=False)
     """By commit number."""
 
-    def __reduce__(self) -> tuple[type["MemorySink"], tuple[Scratch, int]]:
+    def __reduce__(self) -> tuple[type["MemorySink"], tuple[DriverStaging, int]]:
         """Slots get the description, never the rows."""
-        return MemorySink, (self.scratch, self.limit_bytes)
+        return MemorySink, (self.staging, self.limit_bytes)
 
     def open(self, place: TaskInfo) -> StagingWriter:
-        return self.scratch.writer(place)
+        return self.staging.writer(place)
 
     def committer(self) -> "MemoryCommitter":
-        return MemoryCommitter(self.scratch.arrivals(), self.limit_bytes, self._tables)
+        return MemoryCommitter(self.staging.staged_rows(), self.limit_bytes, self._tables)
 
     def rows(self) -> pa.Table:
         """Everything committed so far, in the order of the commits; no columns if nothing was."""
@@ -47,24 +47,24 @@ class MemorySink:
 class MemoryCommitter:
     """Loads what is committed."""
 
-    arrivals: Arrivals
+    staged_rows: StagedRows
     limit_bytes: int
     tables: dict[int, pa.Table]
 
     def claim(self, owner: SinkOwner) -> None:
-        self.arrivals.claim(owner)
+        self.staged_rows.claim(owner)
 
     def commit(self, sequence: int, names: tuple[str, ...]) -> None:
         if sequence not in self.tables:
-            table = self.arrivals.load(names)
+            table = self.staged_rows.load(names)
             self._check_room(table)
             self.tables[sequence] = table
-        self.arrivals.staging.discard(names)
+        self.staged_rows.staging.discard(names)
 
     def resolve(
         self, subtasks: tuple[SubtaskId, ...], owner: tuple[int, int], keep: frozenset[str]
     ) -> None:
-        self.arrivals.staging.resolve(subtasks, owner, keep)
+        self.staged_rows.staging.resolve(subtasks, owner, keep)
 
     def _check_room(self, table: pa.Table) -> None:
         needed = table.nbytes + sum(held.nbytes for held in self.tables.values())

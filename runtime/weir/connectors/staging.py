@@ -21,7 +21,7 @@ from weir.connectors.transaction_names import TransactionName
 from weir.core.ids import SubtaskId
 from weir.ports.operators import Batch, TaskInfo
 from weir.ports.sinks import SealedTransaction
-from weir.storage.objects import ObjectStore
+from weir.storage.stores import ObjectStore
 
 PIECE_BYTES = 8 << 20
 """Rows that wait in memory to become one piece of a file, such as a row group; 20 ms of work."""

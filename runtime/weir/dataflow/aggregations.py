@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from weir.dataflow.spelling import did_you_mean
+from weir.dataflow.name_suggestions import did_you_mean
 from weir.dataflow.types import TIMESTAMP, written
 from weir.errors import JobRejected
 

@@ -18,8 +18,8 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
 from weir.dataflow.coercion import Typed, is_known, polars_type
+from weir.dataflow.name_suggestions import did_you_mean
 from weir.dataflow.rules import OPERAND, Compile, Misfit, Rule, Rules, refuse_unread
-from weir.dataflow.spelling import did_you_mean
 from weir.dataflow.sql_functions import FUNCTIONS, NAMED, NAMES
 from weir.dataflow.sql_operators import OPERATORS, one_row, whole_number
 from weir.dataflow.types import LONGEST_DECIMAL, TIMESTAMP, type_of, written

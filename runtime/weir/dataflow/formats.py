@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from weir.dataflow.name_suggestions import did_you_mean
 from weir.dataflow.options import Options
-from weir.dataflow.spelling import did_you_mean
 from weir.errors import JobRejected
 from weir.ports.sinks import Sink
 from weir.ports.sources import Source

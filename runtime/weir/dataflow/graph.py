@@ -21,10 +21,10 @@ from weir.dataflow.logical import (
     Exchange,
     Keyed,
     Node,
+    OperatorSettings,
     Process,
     Read,
     Union,
-    Wishes,
     WrittenStream,
     inputs_of,
 )
@@ -95,7 +95,7 @@ class _Draft:
     head: Head
     parallelism: int
     output: pa.Schema
-    wishes: Wishes
+    settings: OperatorSettings
     links: list[_Link]
     id: OperatorId
     steps: list[Step] = field(default_factory=list)
@@ -113,7 +113,7 @@ class _Plan:
         _refuse_twins(nodes)
         for sink in sinks:
             links = self._links(sink.input)
-            self._draft(SinkHead(sink.sink), sink.wishes, links, pa.schema([]))
+            self._draft(SinkHead(sink.sink), sink.settings, links, pa.schema([]))
 
     def graph(self) -> JobGraph:
         edges: list[Edge] = []
@@ -135,10 +135,10 @@ class _Plan:
         stages = tuple(
             Stage(
                 d.id,
-                _told_apart(d.head, broadcast.get(d.id, ())),
+                _with_broadcast_edges(d.head, broadcast.get(d.id, ())),
                 tuple(d.steps),
                 d.output,
-                d.wishes.name,
+                d.settings.name,
             )
             for d in self.drafts
         )
@@ -166,13 +166,13 @@ class _Plan:
         match node:
             case Read():
                 head = SourceHead(node.source, node.event_time, node.delay_ms)
-                return self._draft(head, node.wishes, [], node.schema)
+                return self._draft(head, node.settings, [], node.schema)
             case Keyed():
                 links = [
                     _Link(link.draft, EdgeKind.HASH, node.head.keys, link.parallelism)
                     for link in self._links(node.input)
                 ]
-                return self._draft(node.head, node.wishes, links, node.schema)
+                return self._draft(node.head, node.settings, links, node.schema)
             case Process():
                 return self._function(node)
             case Apply():
@@ -185,7 +185,8 @@ class _Plan:
         stays = len(links) == 1 and links[0].kind is None
         is_only_consumer = self._consumers[id(node.input)] == 1
         fits = (
-            node.wishes.parallelism in {0, before.parallelism} and not node.wishes.max_parallelism
+            node.settings.parallelism in {0, before.parallelism}
+            and not node.settings.max_parallelism
         )
         if not (stays and is_only_consumer and fits):
             return None
@@ -196,7 +197,7 @@ class _Plan:
     def _relay(self, node: Apply) -> _Draft:
         """A stage for the step alone, as wide as what comes before it if that is one stage."""
         links = self._links(node.input)
-        draft = self._draft(RelayHead(), node.wishes, links, node.schema, _inherited(links))
+        draft = self._draft(RelayHead(), node.settings, links, node.schema, _inherited(links))
         draft.steps.append(node.step)
         return draft
 
@@ -209,15 +210,20 @@ class _Plan:
             for link in self._links(below)
         ]
         inherited = _inherited(links)
-        return self._draft(node.head, node.wishes, [*links, *broadcast], node.schema, inherited)
+        return self._draft(node.head, node.settings, [*links, *broadcast], node.schema, inherited)
 
     def _draft(
-        self, head: Head, wishes: Wishes, links: list[_Link], output: pa.Schema, inherited: int = 0
+        self,
+        head: Head,
+        settings: OperatorSettings,
+        links: list[_Link],
+        output: pa.Schema,
+        inherited: int = 0,
     ) -> _Draft:
         hint = max((link.parallelism for link in links), default=0)
-        parallelism = wishes.parallelism or hint or inherited or self.defaults.parallelism
-        name = OperatorId(wishes.uid or f"{_kind_of(head)}-{len(self.drafts) + 1}")
-        draft = _Draft(head, parallelism, output, wishes, links, name)
+        parallelism = settings.parallelism or hint or inherited or self.defaults.parallelism
+        name = OperatorId(settings.uid or f"{_kind_of(head)}-{len(self.drafts) + 1}")
+        draft = _Draft(head, parallelism, output, settings, links, name)
         self._refuse_twin(draft)
         self.drafts.append(draft)
         return draft
@@ -233,7 +239,7 @@ class _Plan:
     def _operator(self, draft: _Draft) -> Operator:
         defaults = self.defaults
         most = (
-            draft.wishes.max_parallelism
+            draft.settings.max_parallelism
             or defaults.max_parallelism
             or defaults.inherited.get(draft.id)
         )
@@ -260,7 +266,7 @@ def _nodes(sinks: Sequence[WrittenStream]) -> list[Node | WrittenStream]:
 
 
 def _refuse_twins(nodes: Sequence[Node | WrittenStream]) -> None:
-    uids = Counter(node.wishes.uid for node in nodes if not isinstance(node, Exchange | Union))
+    uids = Counter(node.settings.uid for node in nodes if not isinstance(node, Exchange | Union))
     twins = sorted(uid for uid, times in uids.items() if uid and times > 1)
     if twins:
         raise JobRejected(
@@ -275,7 +281,7 @@ def _inherited(links: Sequence[_Link]) -> int:
     return links[0].draft.parallelism if len(links) == 1 and not links[0].kind else 0
 
 
-def _told_apart(head: Head, broadcast: Sequence[EdgeId]) -> Head:
+def _with_broadcast_edges(head: Head, broadcast: Sequence[EdgeId]) -> Head:
     """A function is told which of its edges are its broadcast input."""
     return replace(head, broadcast=tuple(broadcast)) if isinstance(head, FunctionHead) else head
 

@@ -11,14 +11,14 @@ import pyarrow as pa
 
 from weir.core.topology import EdgeKind
 from weir.dataflow.physical import AggregateHead, FunctionHead, ProcessorHead
-from weir.dataflow.steps import Transform
+from weir.dataflow.stateless_steps import Transform
 from weir.errors import JobRejected
 from weir.ports.sinks import Sink
 from weir.ports.sources import Source
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class OperatorSettings:
     """What the user asked of one operator; zero and empty mean that nothing was asked."""
 
     uid: str = ""
@@ -35,7 +35,7 @@ class Read:
     schema: pa.Schema
     event_time: str = ""
     delay_ms: int = 0
-    wishes: Wishes = Wishes()
+    settings: OperatorSettings = OperatorSettings()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +44,7 @@ class Apply:
 
     input: "Node"
     step: Transform
-    wishes: Wishes = Wishes()
+    settings: OperatorSettings = OperatorSettings()
 
     @property
     def schema(self) -> pa.Schema:
@@ -57,7 +57,7 @@ class Keyed:
 
     input: "Node"
     head: AggregateHead | ProcessorHead
-    wishes: Wishes = Wishes()
+    settings: OperatorSettings = OperatorSettings()
 
     @property
     def schema(self) -> pa.Schema:
@@ -71,7 +71,7 @@ class Process:
     input: "Node"
     head: FunctionHead
     broadcasts: tuple["Node", ...] = ()
-    wishes: Wishes = Wishes()
+    settings: OperatorSettings = OperatorSettings()
 
     @property
     def schema(self) -> pa.Schema:
@@ -118,7 +118,7 @@ class WrittenStream:
     query_name: str = ""
     checkpoint_location: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
-    wishes: Wishes = Wishes()
+    settings: OperatorSettings = OperatorSettings()
 
 
 def inputs_of(node: Node | WrittenStream) -> tuple[Node, ...]:

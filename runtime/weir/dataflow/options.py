@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from weir.api.config_problem import InvalidValue, shown_under
 from weir.api.duration import parse_duration
-from weir.api.refusal import Unfit, shown_under
-from weir.dataflow.spelling import did_you_mean
+from weir.dataflow.name_suggestions import did_you_mean
 from weir.errors import JobRejected
 
 _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
@@ -75,7 +75,7 @@ class Options(Mapping[str, str]):
             return default
         try:
             return parse_duration(value)
-        except Unfit as unfit:
+        except InvalidValue as unfit:
             raise self.refusal(name, unfit.reason, unfit.remedy) from unfit
 
     def flag(self, name: str, *, default: bool) -> bool:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from weir.core.ids import EdgeId, OperatorId
 from weir.core.snapshots import Redistribution
 from weir.core.topology import Topology
-from weir.dataflow.process import ProcessFunction
+from weir.dataflow.process_functions import ProcessFunction
 from weir.ports.operators import Batch
 from weir.ports.sinks import Sink
 from weir.ports.sources import Source

@@ -7,23 +7,23 @@ from weir.ports.operators import Batch
 LONGEST_ROW = 200
 
 
-class MisfitResult(Exception):
+class ResultMismatch(Exception):
     """A result that is not as declared; whoever called the function says which one it was."""
 
 
 def fitted(made: object, declared: pa.Schema) -> Batch:
     """The user's batch with its columns in the declared order and types."""
     if not isinstance(made, pa.RecordBatch):
-        raise MisfitResult(f"it gave a {type(made).__name__}, not a pyarrow.RecordBatch")
+        raise ResultMismatch(f"it gave a {type(made).__name__}, not a pyarrow.RecordBatch")
     if made.schema.equals(declared):
         return made
     if sorted(made.schema.names) != sorted(declared.names):
         found, wanted = ", ".join(made.schema.names), ", ".join(declared.names)
-        raise MisfitResult(f"its result has the columns {found}; declared are {wanted}")
+        raise ResultMismatch(f"its result has the columns {found}; declared are {wanted}")
     try:
         arrays = [made.column(field.name).cast(field.type) for field in declared]
     except pa.ArrowException as error:
-        raise MisfitResult(f"its result is not as declared: {error}") from error
+        raise ResultMismatch(f"its result is not as declared: {error}") from error
     return pa.RecordBatch.from_arrays(arrays, schema=declared)
 
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyarrow import types as kinds
 
+from weir.api.config_problem import InvalidValue
 from weir.api.duration import parse_duration
-from weir.api.refusal import Unfit
 from weir.core.topology import EdgeKind
 from weir.dataflow import functions
 from weir.dataflow.aggregations import aggregation
-from weir.dataflow.declaring import function_head
 from weir.dataflow.expressions import compiled, predicate
+from weir.dataflow.function_states import function_head
 from weir.dataflow.functions import AggregateColumn, Expression
 from weir.dataflow.keyed import (
     PROCESSOR_MODES,
@@ -35,17 +35,18 @@ from weir.dataflow.logical import (
     Exchange,
     Keyed,
     Node,
+    OperatorSettings,
     Process,
     Union,
-    Wishes,
     event_time_column,
     has_event_time,
     with_event_time,
 )
+from weir.dataflow.name_suggestions import did_you_mean
+from weir.dataflow.operator_settings import width, written_uid
 from weir.dataflow.physical import Aggregate, ProcessorHead, RowsAs
-from weir.dataflow.process import BroadcastProcessFunction, ProcessFunction
-from weir.dataflow.spelling import did_you_mean
-from weir.dataflow.steps import (
+from weir.dataflow.process_functions import BroadcastProcessFunction, ProcessFunction
+from weir.dataflow.stateless_steps import (
     ArrowFunction,
     Filter,
     MapInArrow,
@@ -55,7 +56,6 @@ from weir.dataflow.steps import (
     Transform,
 )
 from weir.dataflow.types import SchemaLike, schema_of, written
-from weir.dataflow.wishes import width, written_uid
 from weir.dataflow.writer import Session, StreamWriter
 from weir.errors import JobRejected
 
@@ -192,7 +192,7 @@ class Stream:
             )
         try:
             delay = parse_duration(delayThreshold)
-        except Unfit as unfit:
+        except InvalidValue as unfit:
             raise JobRejected(
                 f"withWatermark({eventTime!r}, {delayThreshold!r})",
                 unfit.reason,
@@ -246,11 +246,11 @@ class Stream:
         A step without state has no use for one, unless it begins a stage of its own.
         """
         uid = written_uid(name)
-        return self._wishing("uid", lambda wishes: replace(wishes, uid=uid))
+        return self._wishing("uid", lambda settings: replace(settings, uid=uid))
 
     def name(self, label: str) -> "Stream":
         """What the dashboard and messages call the operator; means nothing to its state."""
-        stream = self._wishing("name", lambda wishes: replace(wishes, name=label))
+        stream = self._wishing("name", lambda settings: replace(settings, name=label))
         if isinstance(stream.node, Apply):
             return replace(
                 stream, node=replace(stream.node, step=replace(stream.node.step, title=label))
@@ -260,13 +260,15 @@ class Stream:
     def setParallelism(self, parallelism: int) -> "Stream":  # noqa: N802
         """How many subtasks the operator has."""
         chosen = width(parallelism, "setParallelism")
-        return self._wishing("setParallelism", lambda wishes: replace(wishes, parallelism=chosen))
+        return self._wishing(
+            "setParallelism", lambda settings: replace(settings, parallelism=chosen)
+        )
 
     def setMaxParallelism(self, maxParallelism: int) -> "Stream":  # noqa: N802, N803
         """How many subtasks the operator can ever have; its state is cut into so many groups."""
         chosen = width(maxParallelism, "setMaxParallelism")
         return self._wishing(
-            "setMaxParallelism", lambda wishes: replace(wishes, max_parallelism=chosen)
+            "setMaxParallelism", lambda settings: replace(settings, max_parallelism=chosen)
         )
 
     def _apply(self, step: Transform) -> "Stream":
@@ -319,14 +321,16 @@ class Stream:
                 f"{did_you_mean(column, self.columns)}choose one of these",
             )
 
-    def _wishing(self, asked_by: str, change: Callable[[Wishes], Wishes]) -> "Stream":
+    def _wishing(
+        self, asked_by: str, change: Callable[[OperatorSettings], OperatorSettings]
+    ) -> "Stream":
         if isinstance(self.node, Exchange | Union):
             raise JobRejected(
                 f"{asked_by} is called on a union or a redistribution",
                 "neither is an operator",
                 "call it on the next operation",
             )
-        return replace(self, node=replace(self.node, wishes=change(self.node.wishes)))
+        return replace(self, node=replace(self.node, settings=change(self.node.settings)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

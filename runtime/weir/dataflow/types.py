@@ -11,7 +11,7 @@ from typing import NoReturn, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import pyarrow as pa
 
-from weir.dataflow.spelling import did_you_mean
+from weir.dataflow.name_suggestions import did_you_mean
 from weir.errors import JobRejected
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")

@@ -6,9 +6,9 @@ from typing import Any
 
 from weir.dataflow.formats import Formats
 from weir.dataflow.keyed import spelled
-from weir.dataflow.logical import Node, Wishes, WrittenStream, is_aggregated
+from weir.dataflow.logical import Node, OperatorSettings, WrittenStream, is_aggregated
+from weir.dataflow.operator_settings import width, written_uid
 from weir.dataflow.options import Options, OptionValue, as_text
-from weir.dataflow.wishes import width, written_uid
 from weir.errors import JobRejected
 
 CHECKPOINT_LOCATION = "checkpointlocation"
@@ -38,7 +38,7 @@ class StreamWriter:
     given: Mapping[str, str] = field(default_factory=dict)
     mode: str = ""
     query: str = ""
-    wishes: Wishes = Wishes()
+    settings: OperatorSettings = OperatorSettings()
 
     def format(self, name: str) -> "StreamWriter":
         return replace(self, format_name=name)
@@ -59,11 +59,11 @@ class StreamWriter:
 
     def uid(self, name: str) -> "StreamWriter":
         """Name the sink for good: its open transactions are found by this name after an upgrade."""
-        return replace(self, wishes=replace(self.wishes, uid=written_uid(name)))
+        return replace(self, settings=replace(self.settings, uid=written_uid(name)))
 
     def setParallelism(self, parallelism: int) -> "StreamWriter":  # noqa: N802
         chosen = width(parallelism, "setParallelism")
-        return replace(self, wishes=replace(self.wishes, parallelism=chosen))
+        return replace(self, settings=replace(self.settings, parallelism=chosen))
 
     def start(self, path: str | None = None) -> Any:  # noqa: ANN401
         """Submit the stream; the session decides what is returned."""
@@ -82,7 +82,7 @@ class StreamWriter:
             query_name=self.query,
             checkpoint_location=next(iter(ours.values()), ""),
             options=given,
-            wishes=self.wishes,
+            settings=self.settings,
         )
 
     def _output_mode(self) -> str:

@@ -20,7 +20,7 @@ from weir.api.report import (
 from weir.core.lifecycle import JobStatus
 from weir.core.policy import Policy
 from weir.driver.statistics import CheckpointRecord, Statistics
-from weir.rest.orders import RequestState
+from weir.rest.commands import RequestState
 
 log = logging.getLogger("weir.driver")
 

@@ -22,9 +22,9 @@ from weir.core.snapshots import Manifest
 from weir.core.topology import Topology
 from weir.errors import JobRejected
 from weir.storage import manifests
-from weir.storage.log import JobLog
-from weir.storage.objects import ObjectStore
-from weir.storage.waiting import until_answered
+from weir.storage.log_entries import JobLog
+from weir.storage.retries import retry_until_available
+from weir.storage.stores import ObjectStore
 
 log = logging.getLogger("weir.driver")
 
@@ -61,7 +61,7 @@ def inherited_max_parallelism(
     """
     entries = _entries(store, directory, pause)
     while wanted := _goes_on_from(entries, restore_request):
-        manifest = until_answered(partial(manifests.read, store, wanted), pause)
+        manifest = retry_until_available(partial(manifests.read, store, wanted), pause)
         if isinstance(manifest, Manifest):
             return {width.operator: width.max_parallelism for width in manifest.widths}
         before, entries = entries, _entries(store, directory, pause)
@@ -97,7 +97,7 @@ def is_new(
 
 
 def _entries(store: ObjectStore, directory: str, pause: Pause) -> Entries:
-    return until_answered(JobLog(store, directory).read, pause)
+    return retry_until_available(JobLog(store, directory).read, pause)
 
 
 def _accept(manifest: Manifest) -> None:
@@ -169,7 +169,7 @@ class JobStartup:
     ask: Ask = _ask_nobody
 
     def take_over(self, topology: Topology) -> TakenOver | AlreadyEnded:
-        outcome = until_answered(lambda: self._try(topology), self.pause)
+        outcome = retry_until_available(lambda: self._try(topology), self.pause)
         return cast("TakenOver | AlreadyEnded", outcome)  # mypy does not take None out of three
 
     def _try(self, topology: Topology) -> TakenOver | AlreadyEnded | None:
@@ -190,7 +190,9 @@ class JobStartup:
             log.info("The driver before went on while its checkpoints were read; reading again.")
             return None
         claim = takeover.claim(entries, resolution, self.restore_request, self.driver, self.address)
-        if not until_answered(lambda: self.journal.create(claim.index, claim.entry), self.pause):
+        if not retry_until_available(
+            lambda: self.journal.create(claim.index, claim.entry), self.pause
+        ):
             log.info("Another driver took the job's log over; reading it again.")
             return None
         return TakenOver(takeover.epoch_state(claim, resolution, self.directory), resolution)

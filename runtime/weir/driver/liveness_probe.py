@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from weir.core.log_entries import EpochTaken
 from weir.core.takeover import Liveness
-from weir.rest.job import Overview
+from weir.rest.job_overview import Overview
 from weir.wire.authenticated_sockets import Tls
 
 PATIENCE_SECONDS = 3.0

@@ -2,10 +2,10 @@
 
 from typing import TypeVar, assert_never
 
-from weir.api.checkpointing import CheckpointingMode
+from weir.api.checkpointing_config import CheckpointingMode
 from weir.api.config import JobConfig
-from weir.api.recovery import ClaimMode
-from weir.api.restart import RestartConfig, RestartType
+from weir.api.recovery_config import ClaimMode
+from weir.api.restart_config import RestartConfig, RestartType
 from weir.core.checkpoint_paths import manifest_path
 from weir.core.ids import NO_CHECKPOINT, CheckpointId
 from weir.core.policy import Mode, Policy, Retention

@@ -17,7 +17,7 @@ from weir.core.job_master import Event
 from weir.errors import Fenced, JobRejected, WeirError
 from weir.ports.sinks import ClaimsTarget, Committer, SinkOwner
 from weir.ports.user_code_errors import UserCodeFailed, describe_error, error_type
-from weir.storage.waiting import until_answered
+from weir.storage.retries import retry_until_available
 
 log = logging.getLogger("weir.driver")
 
@@ -49,7 +49,7 @@ class SinkCommitters:
         for sink, committer in self._committers.items():
             if isinstance(committer, ClaimsTarget):
                 owner = SinkOwner(job, sink, commits.get(sink, 0), may_take_over)
-                until_answered(partial(_claimed, committer, owner))
+                retry_until_available(partial(_claimed, committer, owner))
 
     def commit(self, action: actions.CommitTransactions) -> None:
         sink = action.commit.sink

@@ -18,8 +18,8 @@ from weir.core.snapshots import Manifest
 from weir.ports.sources import SPLITS, CheckpointedSplit, CheckpointListener, Source
 from weir.ports.user_code_errors import describe_error
 from weir.state.snapshot_files import read_list
-from weir.storage.objects import ObjectStore
 from weir.storage.state_files import fetch
+from weir.storage.stores import ObjectStore
 
 log = logging.getLogger("weir.driver")
 

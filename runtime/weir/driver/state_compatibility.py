@@ -11,7 +11,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from weir.connectors.pyspark.declaring import states_declared_by
+from weir.connectors.pyspark.declared_states import states_declared_by
 from weir.core.ids import OperatorId
 from weir.core.snapshots import Manifest, StateFile
 from weir.dataflow.physical import AggregateHead, JobGraph, ProcessorHead
@@ -19,7 +19,7 @@ from weir.errors import JobRejected, reject_all
 from weir.state.aggregate_table import AggregateTable
 from weir.state.schema_evolution import incompatibilities
 from weir.state.state_schema import AGGREGATES, StateSchema, distinct_schemas, state_schema_of_file
-from weir.storage.contract import ObjectStore
+from weir.storage.object_store import ObjectStore
 
 READERS = 16
 

@@ -14,12 +14,12 @@ from weir.core.coordinator import actions, events
 from weir.core.job_master import Event
 from weir.errors import JobRejected
 from weir.storage import manifests
-from weir.storage.log import JobLog
-from weir.storage.objects import NotStored, ObjectStore
+from weir.storage.log_entries import JobLog
+from weir.storage.stores import ObjectStore, WriteFailed
 
 log = logging.getLogger("weir.driver")
 
-SURELY_NOT = (NotStored, JobRejected)
+SURELY_NOT = (WriteFailed, JobRejected)
 """The failures that are known to have left nothing behind."""
 
 StorageAction = (

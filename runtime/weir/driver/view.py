@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from typing import Protocol, assert_never
 from uuid import uuid4
 
-from weir.api.checkpointing import Retention
+from weir.api.checkpointing_config import Retention
 from weir.api.config import JobConfig
 from weir.api.report import MOST_REQUESTS, JobReport
 from weir.core.coordinator.actions import RequestFailed, RequestSucceeded
@@ -22,11 +22,11 @@ from weir.dataflow.physical import JobGraph
 from weir.driver.job_report import report_of
 from weir.driver.statistics import CheckpointRecord, Fate, Statistics, SubtaskRecord
 from weir.errors import JobRejected
-from weir.rest import checkpoints as shown
-from weir.rest import job as pages
-from weir.rest.orders import (
+from weir.rest import checkpoint_statistics as shown
+from weir.rest import job_overview as pages
+from weir.rest.commands import (
     Cancel,
-    Order,
+    Command,
     RequestState,
     RequestStatus,
     Stop,
@@ -90,7 +90,7 @@ class DriverView:
     def __init__(self, submission: Described, driver: RunningDriver) -> None:
         self._submission = submission
         self._driver = driver
-        self._ordered: dict[str, Order] = {}
+        self._ordered: dict[str, Command] = {}
         self._lock = threading.Lock()
 
     # -- pages
@@ -222,7 +222,7 @@ class DriverView:
 
     # -- orders
 
-    def order(self, order: Order, key: str) -> str:
+    def order(self, order: Command, key: str) -> str:
         with self._lock:
             self._forget_answered()
             known = self._ordered.get(key)
@@ -242,7 +242,7 @@ class DriverView:
             if isinstance(order, Cancel) or self._driver.outcome_of(request) is not None
         }
 
-    def _same(self, known: Order, order: Order, key: str) -> str:
+    def _same(self, known: Command, order: Command, key: str) -> str:
         if known == order:
             return key
         raise JobRejected(
@@ -260,7 +260,7 @@ class DriverView:
                 "start it again",
             )
 
-    def _give(self, order: Order, request: str) -> None:
+    def _give(self, order: Command, request: str) -> None:
         match order:
             case TakeCheckpoint():
                 self._driver.ask(CheckpointKind.CHECKPOINT, key=request)

@@ -6,12 +6,12 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 from starlette.requests import Request
 
 import weir
-from weir.rest import ordering, pages, reporting
-from weir.rest.access import Guard
-from weir.rest.limits import RequestLimits, Strangers
-from weir.rest.metrics import registry_of
-from weir.rest.problems import speak_in_problems
-from weir.rest.view import JobView
+from weir.rest import command_endpoints, query_endpoints, report_endpoint
+from weir.rest.authorization import Guard
+from weir.rest.job_metrics import registry_of
+from weir.rest.job_view import JobView
+from weir.rest.limits import RequestLimits, UntrustedConnections
+from weir.rest.problems import add_problem_handlers
 
 VERSION = "/v1"
 
@@ -44,13 +44,13 @@ def create_app(view: JobView, token: str) -> FastAPI:
     app.state.view = view
     guard = Guard(token)
     app.state.guard = guard
-    app.state.strangers = Strangers()
+    app.state.strangers = UntrustedConnections()
     app.state.registry = registry_of(view)
     app.state.is_closing = False
-    speak_in_problems(app)
+    add_problem_handlers(app)
     app.add_middleware(RequestLimits, guard=guard, strangers=app.state.strangers)
-    app.include_router(pages.router, prefix=VERSION)
-    app.include_router(reporting.router, prefix=VERSION)
-    app.include_router(ordering.router, prefix=VERSION)
+    app.include_router(query_endpoints.router, prefix=VERSION)
+    app.include_router(report_endpoint.router, prefix=VERSION)
+    app.include_router(command_endpoints.router, prefix=VERSION)
     app.include_router(probes)
     return app

@@ -22,7 +22,7 @@ def check_certificate(tls: Tls) -> None:
         listener.load_cert_chain(tls.certificate, tls.key)
         guest = ssl.create_default_context(cafile=tls.authority)
         guest.check_hostname = False
-        _shake_hands(guest, listener)
+        _handshake(guest, listener)
     except (OSError, ValueError) as problem:
         raise JobRejected(
             f"TLS cannot use the certificate {tls.certificate} with the key {tls.key} and the "
@@ -33,7 +33,7 @@ def check_certificate(tls: Tls) -> None:
         ) from problem
 
 
-def _shake_hands(guest: ssl.SSLContext, listener: ssl.SSLContext) -> None:
+def _handshake(guest: ssl.SSLContext, listener: ssl.SSLContext) -> None:
     to_guest, to_listener = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends = (
         guest.wrap_bio(to_guest, to_listener),

@@ -16,7 +16,7 @@ from http import HTTPStatus
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from weir.rest.access import Guard, refusal_without_token
+from weir.rest.authorization import Guard, refusal_without_token
 from weir.rest.problems import Refusal, answer_to, refuse
 
 LONGEST_BODY = 16 << 10
@@ -25,7 +25,7 @@ LONGEST_BODY = 16 << 10
 LONGEST_HEAD = 16 << 10
 """Of a request: its line and its headers."""
 
-MOST_STRANGERS = 256
+MOST_UNTRUSTED = 256
 """Connections that have not shown the token."""
 
 MOST_REQUESTS = 1024
@@ -37,7 +37,7 @@ READING = frozenset({"GET", "HEAD", "OPTIONS"})
 Peer = tuple[str, int]
 
 
-class Strangers:
+class UntrustedConnections:
     """The open connections that have not shown the token, the oldest first."""
 
     def __init__(self) -> None:
@@ -46,9 +46,9 @@ class Strangers:
     def add(self, peer: Peer, sock: socket.socket) -> None:
         self._open.pop(peer, None)
         self._open[peer] = sock
-        if len(self._open) > MOST_STRANGERS:
+        if len(self._open) > MOST_UNTRUSTED:
             self._open = {at: it for at, it in self._open.items() if it.fileno() >= 0}
-        while len(self._open) > MOST_STRANGERS:
+        while len(self._open) > MOST_UNTRUSTED:
             oldest = self._open.pop(next(iter(self._open)))
             with suppress(OSError):  # the peer has closed it
                 oldest.shutdown(socket.SHUT_RDWR)
@@ -60,7 +60,7 @@ class Strangers:
 class CountedListener(socket.socket):
     """A listening socket that counts what it accepts among the strangers."""
 
-    def __init__(self, listening: socket.socket, strangers: Strangers) -> None:
+    def __init__(self, listening: socket.socket, strangers: UntrustedConnections) -> None:
         super().__init__(
             listening.family, listening.type, listening.proto, fileno=listening.detach()
         )
@@ -75,7 +75,7 @@ class CountedListener(socket.socket):
 class RequestLimits:
     """The outermost layer of the API."""
 
-    def __init__(self, app: ASGIApp, guard: Guard, strangers: Strangers) -> None:
+    def __init__(self, app: ASGIApp, guard: Guard, strangers: UntrustedConnections) -> None:
         self._app = app
         self._guard = guard
         self._strangers = strangers

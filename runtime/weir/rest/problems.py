@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from weir.api.refusal import Unfit
+from weir.api.config_problem import InvalidValue
 from weir.errors import JobRejected, Unavailable
 from weir.rest.body import Problem
 
@@ -32,7 +32,7 @@ def refuse(status: HTTPStatus, problem: str, cause: str, remedy: str) -> Refusal
     return Refusal(Problem(title=problem, status=status, cause=cause, remedy=remedy))
 
 
-def speak_in_problems(app: FastAPI) -> None:
+def add_problem_handlers(app: FastAPI) -> None:
     """Every refusal of this app becomes a problem, those of the framework included."""
     app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
@@ -72,7 +72,7 @@ def _explained(errors: Sequence[dict[str, object]]) -> tuple[str, str, str]:
     where = ".".join(str(part) for part in place)
     context = first.get("ctx")
     unfit = context.get("error") if isinstance(context, dict) else None
-    if isinstance(unfit, Unfit):
+    if isinstance(unfit, InvalidValue):
         return f"{where} is refused", unfit.reason, unfit.remedy
     return f"{where} is refused", str(first["msg"]), SEE_DESCRIPTION
 

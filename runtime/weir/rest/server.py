@@ -15,8 +15,8 @@ import uvicorn
 from weir.errors import JobRejected
 from weir.rest.app import create_app
 from weir.rest.certificates import check_certificate
+from weir.rest.job_view import JobView
 from weir.rest.limits import LONGEST_HEAD, MOST_REQUESTS, CountedListener
-from weir.rest.view import JobView
 from weir.wire.authenticated_sockets import Tls
 
 log = logging.getLogger("weir.rest")
@@ -29,7 +29,7 @@ LOCAL = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, never bo
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ListenAddress:
     """Where an API listens, and with which certificate. Port 0 takes any that is free."""
 
     host: str = "127.0.0.1"
@@ -37,13 +37,13 @@ class Place:
     tls: Tls | None = None
 
 
-HERE = Place()
+HERE = ListenAddress()
 
 
 class RestServer:
     """One job's API; ``url`` tells where it listens."""
 
-    def __init__(self, view: JobView, token: str, place: Place = HERE) -> None:
+    def __init__(self, view: JobView, token: str, place: ListenAddress = HERE) -> None:
         if place.tls is not None:
             check_certificate(place.tls)
         self._app = create_app(view, token)

@@ -10,10 +10,10 @@ import copy
 from collections.abc import Callable, Iterable
 
 from weir.core.ids import CheckpointId, EdgeId
-from weir.dataflow.declaring import Declarations
+from weir.dataflow.function_states import Declarations
 from weir.dataflow.physical import FunctionHead, StateDeclaration
-from weir.dataflow.process import BroadcastProcessFunction, Made
-from weir.dataflow.results import MisfitResult, first_row, fitted
+from weir.dataflow.process_functions import BroadcastProcessFunction, Made
+from weir.dataflow.results import ResultMismatch, first_row, fitted
 from weir.errors import JobRejected
 from weir.ports.operators import Batch, Captured, RestoredState, TaskInfo
 from weir.ports.user_code_errors import UserCodeFailed
@@ -105,7 +105,7 @@ class FunctionOperator(Stateless):
         self._call(method, lambda: made.extend(call(*given) or ()), *given)
         try:
             return [fitted(item, self._head.output) for item in made]
-        except MisfitResult as misfit:
+        except ResultMismatch as misfit:
             doing = f"{self._name}.{method} ({misfit})"
             raise UserCodeFailed(doing, _shown(*given)) from misfit.__cause__
 

@@ -15,8 +15,8 @@ from weir.core.ids import CheckpointId
 from weir.core.snapshots import StateFile
 from weir.errors import JobRejected
 from weir.storage import state_files
-from weir.storage.by_scheme import StoreByScheme
 from weir.storage.local_copies import LocalCopies, Owner
+from weir.storage.store_by_scheme import StoreByScheme
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ import pyarrow as pa
 from weir.core.rescale import share_of
 from weir.core.snapshots import Redistribution
 from weir.dataflow.physical import StateDeclaration
-from weir.dataflow.results import MisfitResult, fitted
+from weir.dataflow.results import ResultMismatch, fitted
 from weir.dataflow.types import written
 from weir.errors import JobRejected
 from weir.ports.operators import ListSnapshot
@@ -108,7 +108,7 @@ class RowList:
         for batch in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
             try:
                 self._append(fitted(batch, self._schema))
-            except MisfitResult as misfit:
+            except ResultMismatch as misfit:
                 raise TypeError(
                     f"state {self._declared.name!r} cannot take it: {misfit}"
                 ) from misfit

@@ -7,7 +7,7 @@ from weir.extras import require_extra
 
 require_extra("spark", "A job", "polars", "pyspark")
 
-from weir.spark.job import JobFailed, StreamingJob  # noqa: E402 - after the check
 from weir.spark.session import WeirSession  # noqa: E402
+from weir.spark.streaming_job import JobFailed, StreamingJob  # noqa: E402 - after the check
 
 __all__ = ["JobFailed", "StreamingJob", "WeirSession"]

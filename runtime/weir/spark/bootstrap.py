@@ -47,8 +47,8 @@ from weir.state.snapshot_files import write_keyed
 from weir.state.state_schema import KIND
 from weir.state.timers import TIMERS, TimeMode, Timers
 from weir.storage import manifests, state_files
-from weir.storage.by_scheme import StoreByScheme
-from weir.storage.objects import as_url
+from weir.storage.store_by_scheme import StoreByScheme
+from weir.storage.stores import as_url
 from weir.wire.keys import check_key_type, key_groups
 
 PART, PLAIN = "__weir_part", "__weir_column_"

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource
 
 from weir.connectors.pyspark.data_source import DataSourceFormat
-from weir.connectors.pyspark.signing import JobKey
+from weir.connectors.pyspark.pickle_signatures import JobKey
 from weir.dataflow.formats import Formats
 from weir.errors import JobRejected
 

@@ -18,7 +18,7 @@ from weir.core.action_log import describe_outcome
 from weir.core.snapshots import CheckpointKind
 from weir.driver.driver_environment import termination_log
 from weir.driver.job_report import write_last_report
-from weir.spark.job import StreamingJob
+from weir.spark.streaming_job import StreamingJob
 
 log = logging.getLogger("weir.spark")
 
@@ -38,10 +38,10 @@ def save_before_eviction(job: StreamingJob) -> None:
 def _evicted(job: StreamingJob, place: Path | None, number: int, frame: FrameType | None) -> None:
     """A handler must be short, and the main thread may be waiting for the job."""
     del number, frame
-    threading.Thread(target=_save_and_go, args=(job, place), name="weir-eviction").start()
+    threading.Thread(target=_save_and_exit, args=(job, place), name="weir-eviction").start()
 
 
-def _save_and_go(job: StreamingJob, place: Path | None) -> None:
+def _save_and_exit(job: StreamingJob, place: Path | None) -> None:
     log.warning("This driver is told to go; taking a checkpoint first.")
     driver = job.driver
     try:
@@ -52,10 +52,10 @@ def _save_and_go(job: StreamingJob, place: Path | None) -> None:
     except TooLate:
         log.warning("There was no time for a checkpoint; the job goes on from the one before.")
     finally:
-        _go(job, place)
+        _exit(job, place)
 
 
-def _go(job: StreamingJob, place: Path | None) -> None:
+def _exit(job: StreamingJob, place: Path | None) -> None:
     try:
         write_last_report(job.report(), place)
     finally:

@@ -31,8 +31,8 @@ from weir.dataflow.types import written
 from weir.errors import JobRejected
 from weir.spark.bootstrap import BootstrappedState, Savepoint
 from weir.state.keyed_states import ORDINAL, ListState
-from weir.storage import inspecting, manifests
-from weir.storage.objects import ObjectStore
+from weir.storage import inspection, manifests
+from weir.storage.stores import ObjectStore
 
 KEY, ORDER, VALUE = "__weir_key", "__weir_order", "__weir_value"
 
@@ -50,7 +50,7 @@ class InitialState:
     """What the stream calls them."""
 
 
-def taken_off(graph: JobGraph) -> tuple[JobGraph, tuple[InitialState, ...]]:
+def without_initial_state(graph: JobGraph) -> tuple[JobGraph, tuple[InitialState, ...]]:
     """The graph as it travels, and the DataFrames, which stay here."""
     found: list[InitialState] = []
     stages: list[Stage] = []
@@ -69,7 +69,7 @@ def savepoint_of(given: Sequence[InitialState], directory: str, store: ObjectSto
     """Write it below the job's directory; the path of its manifest."""
     location = _place(directory)
     made = [_written(one, location) for one in given]
-    parts = [inspecting.find(store, path) for path in made]
+    parts = [inspection.find(store, path) for path in made]
     whole = replace(
         parts[0],
         location=location,

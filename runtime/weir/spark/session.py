@@ -27,8 +27,8 @@ from pyspark.sql.datasource import DataSourceRegistration
 import weir
 from weir.api.config import JobConfig, load_config
 from weir.api.storage_url import is_memory
-from weir.connectors.formats import built_in
-from weir.connectors.pyspark.signing import JobKey, job_key
+from weir.connectors.built_in_formats import built_in
+from weir.connectors.pyspark.pickle_signatures import JobKey, job_key
 from weir.connectors.pyspark.stream_writer import StreamSink
 from weir.dataflow.formats import Formats
 from weir.dataflow.logical import Read, WrittenStream
@@ -38,18 +38,18 @@ from weir.dataflow.writer import Session
 from weir.driver.driver_environment import DriverEnvironment, driver_environment_of
 from weir.errors import JobRejected
 from weir.spark.data_sources import registered, with_data_sources
-from weir.spark.dataframe import DataFrameSource
-from weir.spark.job import StreamingJob
-from weir.spark.plain_errors import show_errors_plainly
-from weir.spark.setting_names import PREFIX, refuse_misnamed
-from weir.spark.settings import (
+from weir.spark.dataframe_source import DataFrameSource
+from weir.spark.excepthook import install_excepthook
+from weir.spark.session_settings import (
     job_settings,
     spark_settings,
     with_start_settings,
     without_start_settings,
 )
-from weir.spark.submitting import Wanted, submit
-from weir.storage.objects import as_url
+from weir.spark.setting_names import PREFIX, refuse_misnamed
+from weir.spark.streaming_job import StreamingJob
+from weir.spark.submission import RequestedJob, submit
+from weir.storage.stores import as_url
 
 log = logging.getLogger("weir.spark")
 
@@ -76,7 +76,7 @@ class Builder:
 
     def getOrCreate(self) -> "WeirSession":  # noqa: N802
         """Judge the job's settings, then start Spark or take the one that runs."""
-        show_errors_plainly()
+        install_excepthook()
         refuse_misnamed(self.settings)
         ours = {k.removeprefix(PREFIX): v for k, v in self.settings.items() if k.startswith(PREFIX)}
         theirs = {k: v for k, v in self.settings.items() if not k.startswith(PREFIX)}
@@ -159,13 +159,13 @@ class WeirSession:
         elif written.checkpoint_location:
             storage = as_url(written.checkpoint_location)
         storage = storage.rstrip("/")
-        wanted = Wanted(name, storage, _kept(written, f"{storage}/{name}"))
+        wanted = RequestedJob(name, storage, _kept(written, f"{storage}/{name}"))
         self._refuse_second(wanted, is_named=bool(written.query_name))
         job = submit(self.spark.sparkContext, self.config, wanted, self._assignment)
         self._jobs[wanted.directory] = job
         return job
 
-    def _refuse_second(self, wanted: Wanted, *, is_named: bool) -> None:
+    def _refuse_second(self, wanted: RequestedJob, *, is_named: bool) -> None:
         """Two queries under one name would be one job; in memory, unnamed ones share nothing."""
         job = self._jobs.get(wanted.directory)
         if job is None or not job.is_active or (is_memory(wanted.storage) and not is_named):
@@ -184,5 +184,5 @@ def _kept(written: WrittenStream, directory: str) -> WrittenStream:
     """What a sink keeps between a barrier and its commit is kept beside the checkpoints."""
     if not isinstance(written.sink, StreamSink) or is_memory(directory):
         return written
-    sink = written.sink.kept_in(f"{directory}/sinks/{written.wishes.uid or 'sink'}")
+    sink = written.sink.kept_in(f"{directory}/sinks/{written.settings.uid or 'sink'}")
     return replace(written, sink=sink)

@@ -24,14 +24,14 @@ from weir.core.snapshots import KeyedHandle, Manifest
 from weir.errors import JobRejected
 from weir.state.snapshot_files import read_list
 from weir.state.state_file_reader import header_of, rows_of
-from weir.storage import inspecting, state_files
-from weir.storage.by_scheme import StoreByScheme
-from weir.storage.inspecting import KeyedDescription, Opening
-from weir.storage.objects import as_url
+from weir.storage import inspection, state_files
+from weir.storage.inspection import KeyedDescription, StateFileReaders
+from weir.storage.store_by_scheme import StoreByScheme
+from weir.storage.stores import as_url
 
 FORMAT = "weir-state"
 OPTIONS = ("path", "operator", "state")
-OPENING = Opening(header_of, read_list)
+OPENING = StateFileReaders(header_of, read_list)
 
 
 class StateSource(DataSource):
@@ -80,11 +80,11 @@ class StateReader(DataSourceReader):
 def find_state(path: str, operator: str, state: str) -> KeyedDescription:
     """The one state that is meant; a name may be left out where there is no choice."""
     store = StoreByScheme()
-    manifest = inspecting.find(store, as_url(path))
-    description = inspecting.describe(store, _only(manifest, operator), OPENING)
+    manifest = inspection.find(store, as_url(path))
+    description = inspection.describe(store, _only(manifest, operator), OPENING)
     if description.problems:
         raise description.problems[0]
-    found = inspecting.states_of(inspecting.operators_of(description, operator), state)
+    found = inspection.states_of(inspection.operators_of(description, operator), state)
     if len(found) == 1:
         return found[0]
     names = ", ".join(each.name for each in found) or "none"

@@ -104,11 +104,11 @@ class LocalCopies:
                 ours = _COPY.fullmatch(place.name)
                 if ours and int(ours[1]) < owner.checkpoint and ours[2] not in names:
                     place.unlink(missing_ok=True)
-            self._clear_strangers(owner.checkpoint)
+            self._clear_other_owners(owner.checkpoint)
         except OSError as problem:
             log.warning("Local copies of %s stay: %s", owner.subtask, problem)
 
-    def _clear_strangers(self, completed: CheckpointId) -> None:
+    def _clear_other_owners(self, completed: CheckpointId) -> None:
         for directory in self._directory.glob("*.*/"):
             found = [_COPY.fullmatch(place.name) for place in directory.glob("[0-9]*")]
             signs = [int(ours[1]) for ours in found if ours]

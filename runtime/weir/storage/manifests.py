@@ -17,7 +17,7 @@ from weir.core.checkpoint_paths import manifest_path
 from weir.core.key_groups import HASH, HASH_VERSION
 from weir.core.restore_decision import Damaged
 from weir.core.snapshots import Manifest, StateFile, SubtaskSnapshot
-from weir.storage.contract import NotFound, ObjectStore
+from weir.storage.object_store import NotFound, ObjectStore
 from weir.wire.json_codec import Undecodable, from_json, to_json
 
 FORMAT = "weir manifest"

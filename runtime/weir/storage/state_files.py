@@ -10,7 +10,7 @@ import xxhash
 
 from weir.core.snapshots import StateFile
 from weir.errors import JobRejected
-from weir.storage.contract import Data, NotFound, ObjectStore
+from weir.storage.object_store import Data, NotFound, ObjectStore
 
 INLINE_BYTES = 20 << 10
 

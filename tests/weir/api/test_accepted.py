@@ -3,7 +3,7 @@
 import pytest
 
 from weir.api import load_config
-from weir.api.checkpointing import CheckpointingConfig
+from weir.api.checkpointing_config import CheckpointingConfig
 
 
 @pytest.mark.parametrize(

@@ -5,16 +5,16 @@ import os
 import pytest
 from typer.testing import CliRunner
 
-from shown_job import TOKEN, ShownJob, a_checkpoint, completed, failed, served
+from fake_job_view import TOKEN, FakeJobView, a_checkpoint, completed, failed, served
 from throwaway_certificates import a_certificate
 from weir import __version__
 from weir.cli.__main__ import app
 from weir.errors import JobRejected
-from weir.rest import endpoints
-from weir.rest.checkpoints import CheckpointStatus
-from weir.rest.endpoints import Endpoint
-from weir.rest.orders import Cancel, Stop, TakeSavepoint
-from weir.rest.server import Place
+from weir.rest import job_registry
+from weir.rest.checkpoint_statistics import CheckpointStatus
+from weir.rest.commands import Cancel, Stop, TakeSavepoint
+from weir.rest.job_registry import Endpoint
+from weir.rest.server import ListenAddress
 
 AT_WORK = {
     "status": CheckpointStatus.IN_PROGRESS,
@@ -34,7 +34,7 @@ def _terminal(tmp_path, monkeypatch):
 
 def register(name, url, authority=""):
     pid = os.getpid()
-    endpoints.write(Endpoint(job=name, url=url, token=TOKEN, pid=pid, authority=authority))
+    job_registry.write(Endpoint(job=name, url=url, token=TOKEN, pid=pid, authority=authority))
 
 
 def test_the_version_is_shown():
@@ -46,7 +46,7 @@ def test_the_version_is_shown():
 
 @pytest.fixture
 def job():
-    job = ShownJob(outcome=completed("s3://b/savepoint-8"))
+    job = FakeJobView(outcome=completed("s3://b/savepoint-8"))
     with served(job) as server:
         register(job.name, server.url)
         yield job
@@ -67,8 +67,8 @@ def test_a_savepoint_of_the_only_job_needs_no_name(job):
 def test_a_job_that_speaks_https_is_reached_by_its_own_authority(tmp_path):
     """X1 U2: its file says which; without that it is not believed."""
     tls = a_certificate(tmp_path, "job")
-    job = ShownJob(outcome=completed("s3://b/savepoint-8"))
-    with served(job, Place(tls=tls)) as server:
+    job = FakeJobView(outcome=completed("s3://b/savepoint-8"))
+    with served(job, ListenAddress(tls=tls)) as server:
         register(job.name, server.url, str(tls.authority))
         assert weir("savepoint").stdout == "s3://b/savepoint-8\n"
         register(job.name, server.url)
@@ -206,7 +206,7 @@ def test_a_wrong_name_is_answered_with_the_right_ones(job):
 
 def test_a_job_elsewhere_is_reached_by_its_address_and_token(monkeypatch):
     """U2: no file on this machine is needed."""
-    job = ShownJob(outcome=completed("s3://b/savepoint-8"))
+    job = FakeJobView(outcome=completed("s3://b/savepoint-8"))
     with served(job) as server:
         assert weir("savepoint", "--url", server.url, "--token", TOKEN).exit_code == 0
         monkeypatch.setenv("WEIR_TOKEN", TOKEN)
@@ -217,7 +217,7 @@ def test_a_job_elsewhere_is_reached_by_its_address_and_token(monkeypatch):
 
 def test_a_wrong_token_is_refused_with_a_remedy():
     """X1, U3: and the order is not given."""
-    job = ShownJob()
+    job = FakeJobView()
     with served(job) as server:
         result = weir("cancel", "--url", server.url, "--token", "wrong")
 

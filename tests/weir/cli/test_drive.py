@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from driven_scripts import ENDS_AS
-from moody_s3 import moody_s3
-from waiting import until
+from failing_s3 import failing_s3
+from managed_scripts import ENDS_AS
+from wait_until import until
 from weir.api.report import JobPhase, JobReport
 
 REJECTS = "from weir.errors import JobRejected\nraise JobRejected('no', 'why', 'yes')\n"
@@ -130,7 +130,7 @@ def test_a_script_is_fetched_from_wherever_it_lies(driver, tmp_path):
 
 def test_a_script_is_waited_for_while_its_storage_is_away(driver):
     """K7 R1: time may heal it, and another attempt would only ask the same."""
-    with moody_s3() as bucket:
+    with failing_s3() as bucket:
         bucket.objects["job.py"] = STARTS.encode()
         bucket.refuse(503, "SlowDown", times=3)
         status, _, errors = ended(driver("", main=bucket.url("job.py"), **bucket.environment()))

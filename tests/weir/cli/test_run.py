@@ -19,11 +19,11 @@ print(json.dumps({"name": __name__, "arguments": sys.argv[1:], "told": told}))
 
 SERVES = """
 import os, threading
-from shown_job import TOKEN, ShownJob, served
+from fake_job_view import TOKEN, FakeJobView, served
 from weir.rest import endpoints
-from weir.rest.endpoints import Endpoint
+from weir.rest.job_registry import Endpoint
 
-job = ShownJob()
+job = FakeJobView()
 with served(job) as server:
     endpoint = Endpoint(job=job.name, url=server.url, token=TOKEN, pid=os.getpid())
     endpoints.write(endpoint)

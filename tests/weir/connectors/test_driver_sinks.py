@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from weir.connectors.console_sink import ConsoleSink
+from weir.connectors.driver_staging import DriverStaging
 from weir.connectors.memory_sink import MemorySink
-from weir.connectors.scratch import Scratch
 from weir.core.ids import Millis, OperatorId, SubtaskId
 from weir.errors import JobRejected
 from weir.ports.operators import TaskInfo
@@ -27,13 +27,13 @@ def staged(sink, **columns):
 
 
 @pytest.fixture
-def scratch(tmp_path):
-    return Scratch.at(f"file://{tmp_path}", {})
+def staging(tmp_path):
+    return DriverStaging.at(f"file://{tmp_path}", {})
 
 
-def test_memory_holds_committed_rows_once(scratch):
+def test_memory_holds_committed_rows_once(staging):
     """R5."""
-    sink = MemorySink(scratch)
+    sink = MemorySink(staging)
     name = staged(sink, id=[1, 2])
     assert sink.rows().num_rows == 0
 
@@ -42,12 +42,12 @@ def test_memory_holds_committed_rows_once(scratch):
         committer.commit(1, (name,))
 
     assert sink.rows() == pa.table({"id": [1, 2]})
-    assert scratch.staging().names() == []
+    assert staging.staging().names() == []
 
 
-def test_memory_refuses_more_than_its_limit(scratch):
+def test_memory_refuses_more_than_its_limit(staging):
     """U3."""
-    sink = MemorySink(scratch, limit_bytes=100)
+    sink = MemorySink(staging, limit_bytes=100)
     committer = sink.committer()
     committer.commit(1, (staged(sink, id=list(range(10))),))
 
@@ -57,8 +57,8 @@ def test_memory_refuses_more_than_its_limit(scratch):
     assert sink.rows().num_rows == 10
 
 
-def test_the_rows_do_not_travel_with_the_sink(scratch):
-    sink = MemorySink(scratch)
+def test_the_rows_do_not_travel_with_the_sink(staging):
+    sink = MemorySink(staging)
     sink.committer().commit(1, (staged(sink, id=[1]),))
 
     copy = pickle.loads(pickle.dumps(sink))  # noqa: S301
@@ -66,56 +66,56 @@ def test_the_rows_do_not_travel_with_the_sink(scratch):
     assert copy.rows().num_rows == 0
 
 
-def test_what_an_earlier_driver_staged_is_shown_if_it_is_still_there(scratch):
+def test_what_an_earlier_driver_staged_is_shown_if_it_is_still_there(staging):
     """R5."""
-    name = staged(MemorySink(scratch), id=[1, 2])
-    later = MemorySink(Scratch.at(scratch.url, {}))
+    name = staged(MemorySink(staging), id=[1, 2])
+    later = MemorySink(DriverStaging.at(staging.url, {}))
 
     later.committer().commit(1, (name,))
 
     assert later.rows().num_rows == 2
 
 
-def test_what_ended_with_an_earlier_driver_does_not_stop_this_one(scratch):
+def test_what_ended_with_an_earlier_driver_does_not_stop_this_one(staging):
     """R1: its memory is gone, so there is nothing to repeat the commit into."""
-    sink = MemorySink(scratch)
+    sink = MemorySink(staging)
     name = staged(sink, id=[1, 2])
     sink.committer().commit(1, (name,))
-    later = MemorySink(Scratch.at(scratch.url, {}))
+    later = MemorySink(DriverStaging.at(staging.url, {}))
 
     later.committer().commit(1, (name,))
 
     assert later.rows().num_rows == 0
 
 
-def test_rows_that_the_driver_cannot_reach_are_missed(scratch, tmp_path):
+def test_rows_that_the_driver_cannot_reach_are_missed(staging, tmp_path):
     """U3: the slots run elsewhere and wrote to a disk of their own."""
-    elsewhere = replace(scratch, url=f"file://{tmp_path}/elsewhere")
+    elsewhere = replace(staging, url=f"file://{tmp_path}/elsewhere")
     name = staged(MemorySink(elsewhere), id=[1])
 
     with pytest.raises(JobRejected, match="path that everyone reaches"):
-        MemorySink(scratch).committer().commit(1, (name,))
+        MemorySink(staging).committer().commit(1, (name,))
 
 
 @pytest.mark.parametrize("kind", [MemorySink, ConsoleSink])
-def test_leftovers_of_a_dead_attempt_are_deleted(scratch, kind):
+def test_leftovers_of_a_dead_attempt_are_deleted(staging, kind):
     """R5."""
-    sink = kind(scratch)
+    sink = kind(staging)
     staged(sink, id=[1])
 
     sink.committer().resolve((PLACE.subtask,), (1, 2), frozenset())
 
-    assert scratch.staging().names() == []
+    assert staging.staging().names() == []
 
 
 def test_without_a_path_rows_wait_in_the_temporary_directory(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
-    assert Scratch.at("", {}).url.startswith(f"file://{tmp_path}/weir-")
+    assert DriverStaging.at("", {}).url.startswith(f"file://{tmp_path}/weir-")
 
 
-def test_the_console_prints_a_commit_once(scratch, capsys):
-    sink = ConsoleSink(scratch)
+def test_the_console_prints_a_commit_once(staging, capsys):
+    sink = ConsoleSink(staging)
     committer = sink.committer()
     name = staged(sink, id=[1, None], word=["one", "a word that is far too long"])
 
@@ -136,16 +136,16 @@ def test_the_console_prints_a_commit_once(scratch, capsys):
     )
 
 
-def test_the_console_shows_no_more_rows_than_asked_for(scratch, capsys):
-    sink = ConsoleSink(scratch, rows=2)
+def test_the_console_shows_no_more_rows_than_asked_for(staging, capsys):
+    sink = ConsoleSink(staging, rows=2)
 
     sink.committer().commit(1, (staged(sink, id=[1, 2, 3]),))
 
     assert capsys.readouterr().out.endswith("|  2|\n+---+\nonly showing top 2 rows\n\n")
 
 
-def test_whole_cells_are_left_aligned_and_uncut(scratch, capsys):
-    sink = ConsoleSink(scratch, width=0)
+def test_whole_cells_are_left_aligned_and_uncut(staging, capsys):
+    sink = ConsoleSink(staging, width=0)
     word = "w" * 30
 
     sink.committer().commit(1, (staged(sink, a=[word, "x"]),))
@@ -153,7 +153,7 @@ def test_whole_cells_are_left_aligned_and_uncut(scratch, capsys):
     assert f"|{word}|\n|x{' ' * 29}|\n" in capsys.readouterr().out
 
 
-def test_an_empty_commit_prints_nothing(scratch, capsys):
-    ConsoleSink(scratch).committer().commit(1, ())
+def test_an_empty_commit_prints_nothing(staging, capsys):
+    ConsoleSink(staging).committer().commit(1, ())
 
     assert capsys.readouterr().out == ""

@@ -25,7 +25,7 @@ from weir.connectors.staging import Staging, StagingWriter
 from weir.core.ids import Millis, OperatorId, SubtaskId
 from weir.errors import Fenced, JobRejected
 from weir.ports.operators import TaskInfo
-from weir.storage.memory import MemoryStore
+from weir.storage.memory_store import MemoryStore
 
 SINK = OperatorId("my sink/äö-1")
 MUTATIONS = ("write", "copy", "create_exclusive", "delete")

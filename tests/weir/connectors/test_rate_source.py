@@ -4,7 +4,7 @@ import datetime as dt
 
 import pytest
 
-from weir.connectors.formats import built_in
+from weir.connectors.built_in_formats import built_in
 from weir.connectors.rate_source import RateSource
 from weir.dataflow.options import Options
 from weir.dataflow.types import schema_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from one_subtask import REPLAY, A, B, C, barrier, impatient, overtaking, savepoint
+from subtask_harness import REPLAY, A, B, C, barrier, impatient, overtaking, savepoint
 from weir.core.alignment import Aligner, GiveUp, InputsDone, Snapshot, Tracker
 from weir.core.barriers import AlignmentType, Barrier
 from weir.core.ids import CheckpointId, Millis

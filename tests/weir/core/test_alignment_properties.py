@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from one_subtask import (
+from subtask_harness import (
     Slot,
     X,
     Y,

@@ -4,7 +4,7 @@ from collections import deque
 
 import pytest
 
-from one_subtask import A, X, barrier, cancel, impatient, overtaking
+from subtask_harness import A, X, barrier, cancel, impatient, overtaking
 from weir.core.barriers import EndOfData, EndOfInput, Idle, Watermark
 from weir.core.channels import Inbox, Outbox
 from weir.core.ids import CheckpointId, Millis

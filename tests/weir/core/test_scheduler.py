@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from one_subtask import (
+from subtask_harness import (
     REPLAY,
     SUBTASK,
     A,

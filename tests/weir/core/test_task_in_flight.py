@@ -2,7 +2,7 @@
 
 import pytest
 
-from one_subtask import (
+from subtask_harness import (
     PLENTY,
     REPLAY,
     A,

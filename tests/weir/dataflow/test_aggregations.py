@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 
 from arrow_types import ARROW_TYPES
+from described_streams import events
 from weir.core.ids import EdgeId, Millis, OperatorId, SubtaskId
 from weir.dataflow import functions
 from weir.dataflow.aggregations import AGGREGATIONS, COUNT_OF_VALUES, aggregation
@@ -14,7 +15,6 @@ from weir.dataflow.types import written
 from weir.errors import JobRejected
 from weir.ports.operators import TaskInfo
 from weir.slot.aggregate import AggregateOperator
-from written_streams import events
 
 COLUMN = "amount"
 

@@ -8,14 +8,14 @@ import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
 
+from described_streams import EVENTS, ended, events, graph_of, picture
 from weir.core.ids import EdgeId, OperatorId
 from weir.core.topology import Edge, EdgeKind, Operator, Topology
 from weir.dataflow import functions as F  # noqa: N812
 from weir.dataflow.graph import GraphDefaults, admit, build
 from weir.dataflow.physical import JobGraph, SourceHead
-from weir.dataflow.travel import check_travels
+from weir.dataflow.pickle_check import check_picklable
 from weir.errors import JobRejected
-from written_streams import EVENTS, ended, events, graph_of, picture
 
 
 def same(batches):
@@ -229,7 +229,7 @@ def test_a_function_that_cannot_travel_is_refused_with_the_object_in_its_way():
     graph = graph_of(events().mapInArrow(guarded, "value long").uid("guard"))
 
     with pytest.raises(JobRejected) as rejected:
-        check_travels(graph, cloudpickle.dumps)
+        check_picklable(graph, cloudpickle.dumps)
     message = str(rejected.value)
     assert "operator 'source-1'" in message
     assert "guarded)" in message
@@ -248,13 +248,13 @@ def test_a_processor_that_cannot_travel_is_refused_with_its_attribute():
     graph = graph_of(events().groupBy("user").transformWithState(Guarded(), "n long").uid("guard"))
 
     with pytest.raises(JobRejected, match=r"operator 'guard': its processor .* attribute 'lock'"):
-        check_travels(graph, cloudpickle.dumps)
+        check_picklable(graph, cloudpickle.dumps)
 
 
 def test_a_graph_that_can_travel_is_let_through():
     stream = events().filter("value > 3").mapInArrow(lambda b: b, EVENTS).groupBy("user").count()
 
-    check_travels(graph_of(stream), cloudpickle.dumps)
+    check_picklable(graph_of(stream), cloudpickle.dumps)
 
 
 def test_a_cycle_is_refused():

@@ -3,13 +3,13 @@
 import pyarrow as pa
 import pytest
 
+from described_streams import EVENTS, Described, Nowhere, events, session
 from weir.dataflow.formats import Formats
 from weir.dataflow.options import Options
 from weir.dataflow.reader import StreamReader
 from weir.dataflow.types import schema_of
 from weir.dataflow.writer import Session
 from weir.errors import JobRejected
-from written_streams import EVENTS, Described, Nowhere, events, session
 
 
 def reader():
@@ -63,7 +63,7 @@ def test_starting_submits_the_stream_with_all_that_was_said():
     )
 
     assert written.sink == Nowhere(schema_of(EVENTS))
-    assert (written.output_mode, written.query_name, written.wishes.uid) == (
+    assert (written.output_mode, written.query_name, written.settings.uid) == (
         "append",
         "large",
         "out",

@@ -3,13 +3,13 @@
 import pyarrow as pa
 import pytest
 
+from described_streams import EVENTS, events
 from weir.core.topology import EdgeKind
 from weir.dataflow import functions as F  # noqa: N812
 from weir.dataflow.logical import Exchange, Keyed
 from weir.dataflow.physical import Aggregate, ProcessorHead, RowsAs
 from weir.dataflow.types import schema_of
 from weir.errors import JobRejected
-from written_streams import EVENTS, events
 
 
 class Counting:

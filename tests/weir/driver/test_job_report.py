@@ -12,7 +12,7 @@ from weir.core.lifecycle import JobStatus
 from weir.core.policy import Policy
 from weir.driver.job_report import LARGEST_LAST_REPORT, report_of, trimmed, write_last_report
 from weir.driver.statistics import Statistics
-from weir.rest.orders import RequestState, RequestStatus
+from weir.rest.commands import RequestState, RequestStatus
 
 SMALL = JobReport(attempt=2, phase=JobPhase.FINISHED, why="all is well")
 

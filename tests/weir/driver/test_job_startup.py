@@ -22,8 +22,8 @@ from weir.driver.job_startup import (
 )
 from weir.errors import JobRejected, Unavailable
 from weir.storage import manifests
-from weir.storage.contract import InDoubt, NotFound, NotStored
-from weir.storage.log import JobLog
+from weir.storage.log_entries import JobLog
+from weir.storage.object_store import NotFound, OutcomeUnknown, WriteFailed
 
 WISH = RestoreRequest("first submission")
 
@@ -182,7 +182,7 @@ def test_a_submission_that_wants_no_state_begins_a_line_of_its_own(job):
 
 
 @pytest.mark.parametrize("acts", [True, False], ids=["it is there", "it is not there"])
-@pytest.mark.parametrize("problem", [InDoubt("no answer"), NotStored("full")], ids=repr)
+@pytest.mark.parametrize("problem", [OutcomeUnknown("no answer"), WriteFailed("full")], ids=repr)
 def test_an_entry_whose_fate_is_unknown_is_created_again(job, acts, problem):
     """C17, C18: it is ours even if an earlier try put it there."""
     job.store.fail("create", problem, acts=acts)
@@ -193,7 +193,7 @@ def test_an_entry_whose_fate_is_unknown_is_created_again(job, acts, problem):
 
 def test_storage_that_does_not_answer_is_asked_again(job):
     """R1: time may heal it."""
-    job.store.fail("read", InDoubt("no answer"))
+    job.store.fail("read", OutcomeUnknown("no answer"))
     assert isinstance(job.start(), TakenOver)
     assert len(job.pauses) == 1
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from shown_job import ShownJob, served
+from fake_job_view import FakeJobView, served
 from storage_facts import epoch
 from throwaway_certificates import a_certificate
 from weir.core.takeover import Liveness
@@ -22,7 +22,7 @@ def last(address, driver=HERE):
 
 @pytest.fixture
 def shown():
-    return ShownJob()
+    return FakeJobView()
 
 
 def ask_of(shown, **chosen):

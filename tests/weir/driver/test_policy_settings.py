@@ -2,10 +2,10 @@
 
 import pytest
 
-from weir.api.checkpointing import CheckpointingConfig
+from weir.api.checkpointing_config import CheckpointingConfig
 from weir.api.config import load_config
-from weir.api.recovery import RecoveryConfig
-from weir.api.restart import RestartConfig
+from weir.api.recovery_config import RecoveryConfig
+from weir.api.restart_config import RestartConfig
 from weir.core.ids import NO_CHECKPOINT, CheckpointId
 from weir.core.policy import Mode, Policy, Retention
 from weir.core.restarts import UNLIMITED, ExponentialDelay, FailureRate, FixedDelay, NoRestart

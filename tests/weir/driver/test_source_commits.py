@@ -7,9 +7,9 @@ from threading import Event
 import pytest
 
 from coordinated_job import a_manifest
-from fed_jobs import MORE, ONE, READ, READ_0, TWO, FedSource
+from fake_connectors import MORE, ONE, READ, READ_0, TWO, FakeSource
 from scripted_loop import ImmediateActionRunner, a_loop
-from split_reading import patiently
+from split_reads import patiently
 from weir.core.coordinator.actions import ReportCompleted
 from weir.core.enumerator import Pool
 from weir.core.ids import Millis
@@ -24,7 +24,7 @@ from weir.core.snapshots import (
 from weir.driver.source_commits import SourceCommits
 from weir.ports.sources import SPLITS, CheckpointedSplit
 from weir.state.snapshot_files import write_list
-from weir.storage.memory import MemoryStore
+from weir.storage.memory_store import MemoryStore
 from weir.storage.state_files import put, small
 
 PATIENCE = 20.0
@@ -32,7 +32,7 @@ NOW = TimePassed(Millis(0), 0.0)
 
 
 @dataclass
-class Listening(FedSource):
+class Listening(FakeSource):
     """Passes on what it is told, when it may."""
 
     heard: SimpleQueue = field(default_factory=SimpleQueue)
@@ -65,7 +65,7 @@ def store():
 
 @pytest.fixture
 def commits(source, store):
-    told = SourceCommits({READ: source, MORE: FedSource()}, store)
+    told = SourceCommits({READ: source, MORE: FakeSource()}, store)
     told.start()
     yield told
     source.may_hear.set()

@@ -5,7 +5,7 @@ from queue import Empty, SimpleQueue
 import pytest
 from polars.exceptions import PanicException
 
-from fed_jobs import MORE, ONE, READ, TWO, FedSource
+from fake_connectors import MORE, ONE, READ, TWO, FakeSource
 from weir.core.enumerator import Pool, Splits
 from weir.core.ids import SplitId
 from weir.core.job_master import (
@@ -50,20 +50,20 @@ def look():
 
 def test_a_job_begins_with_nothing_found_and_nothing_final():
     """C4: the first look is still to come, so a reader that asks waits."""
-    pools = SplitDiscovery({READ: FedSource()}, print, print).pools({})
+    pools = SplitDiscovery({READ: FakeSource()}, print, print).pools({})
     assert pools == {READ: Splits((), seen="", is_final=False)}
 
 
 def test_a_restored_job_begins_with_what_its_checkpoint_had():
     """C4, R6."""
     restored = {READ: Pool((ONE,), "page 3"), SplitId("gone"): Pool((TWO,), "")}
-    pools = SplitDiscovery({READ: FedSource()}, print, print).pools(restored)
+    pools = SplitDiscovery({READ: FakeSource()}, print, print).pools(restored)
     assert pools == {READ: Splits((ONE,), seen="page 3", is_final=False)}
 
 
 def test_a_bounded_source_is_looked_at_once(look):
     """R6."""
-    source = FedSource(found=[Discovery((ONE, TWO), "all", is_final=True)])
+    source = FakeSource(found=[Discovery((ONE, TWO), "all", is_final=True)])
     assert look({READ: source}) == [SplitsFound(READ, (ONE, TWO), "all", is_final=True)]
     assert source.asked == [""]
 
@@ -71,7 +71,7 @@ def test_a_bounded_source_is_looked_at_once(look):
 def test_every_look_goes_on_where_the_last_had_come(look):
     """R5: each split is named exactly once over the life of the job."""
     more = Discovery((TWO,), "b", is_final=False)
-    source = FedSource(found=[Discovery((ONE,), "a", is_final=False), more, FINAL])
+    source = FakeSource(found=[Discovery((ONE,), "a", is_final=False), more, FINAL])
     found = look({READ: source}, events=3)
     assert [event.splits for event in found] == [(ONE,), (TWO,), ()]
     assert source.asked == ["", "a", "b"]
@@ -79,20 +79,20 @@ def test_every_look_goes_on_where_the_last_had_come(look):
 
 def test_a_restored_discovery_goes_on_where_the_checkpoint_says(look):
     """C4."""
-    source = FedSource(found=[FINAL])
+    source = FakeSource(found=[FINAL])
     look({READ: source}, restored={READ: Pool((), "page 3")})
     assert source.asked == ["page 3"]
 
 
 def test_a_look_that_found_nothing_new_is_not_told(look):
     """Nothing changes, so nobody is disturbed."""
-    source = FedSource(found=[Discovery((), "", is_final=False), FINAL])
+    source = FakeSource(found=[Discovery((), "", is_final=False), FINAL])
     assert look({READ: source}) == [SplitsFound(READ, (), "end", is_final=True)]
 
 
 def test_a_look_that_failed_is_tried_again_from_the_same_place(look, caplog):
     """R1: time may heal it."""
-    source = FedSource(found=[OSError("no such bucket"), FINAL])
+    source = FakeSource(found=[OSError("no such bucket"), FINAL])
     look({READ: source})
     assert source.asked == ["", ""]
     assert "read could not look for new splits: no such bucket" in caplog.text
@@ -100,7 +100,7 @@ def test_a_look_that_failed_is_tried_again_from_the_same_place(look, caplog):
 
 def test_a_panic_of_native_code_does_not_end_the_search(look):
     """R1, R2: it is a failure of the enumerator, and the next look begins at the same place."""
-    source = FedSource(found=[PanicException("overflow"), FINAL])
+    source = FakeSource(found=[PanicException("overflow"), FINAL])
     failed, recovered, _ = look({READ: source}, events=3)
     assert source.asked == ["", ""]
     assert failed.why.startswith("PanicException: overflow")
@@ -110,7 +110,7 @@ def test_a_panic_of_native_code_does_not_end_the_search(look):
 def test_nobody_looks_for_more_while_too_many_splits_wait():
     """R7: what is found waits in the driver's memory and in every checkpoint."""
     heard, waiting = SimpleQueue(), [split_discovery.MOST_WAITING, split_discovery.MOST_WAITING, 1]
-    source = FedSource(found=[FINAL])
+    source = FakeSource(found=[FINAL])
     search = SplitDiscovery({READ: source}, heard.put, heard.put, lambda _: waiting.pop(0))
     search.start(search.pools({}))
     assert heard.get(timeout=LONG_ENOUGH).is_final
@@ -121,14 +121,14 @@ def test_nobody_looks_for_more_while_too_many_splits_wait():
 def test_a_look_that_can_never_succeed_ends_the_driver(look):
     """U3: the user must change something, and hears what."""
     rejected = JobRejected("no splits", "there is no directory file:///in", "make it")
-    source = FedSource(found=[rejected])
+    source = FakeSource(found=[rejected])
     assert look({READ: source}) == [rejected]
     assert source.asked == [""]
 
 
 def test_sources_are_looked_at_beside_each_other(look):
     """R6."""
-    found = look({READ: FedSource(found=[FINAL]), MORE: FedSource(found=[FINAL])}, events=2)
+    found = look({READ: FakeSource(found=[FINAL]), MORE: FakeSource(found=[FINAL])}, events=2)
     assert {event.operator for event in found} == {READ, MORE}
 
 
@@ -136,7 +136,7 @@ def test_user_code_that_raises_in_a_look_fails_the_attempt(look):
     """R2, C4: the restart strategy counts it, and the look is made again."""
     failed = UserCodeFailed("latestOffset()", "the start")
     failed.__cause__ = ValueError("no such topic")
-    found = look({READ: FedSource(found=[failed, failed, FINAL])}, events=4)
+    found = look({READ: FakeSource(found=[failed, failed, FINAL])}, events=4)
     why = "latestOffset() failed at the start: ValueError: no such topic"
     assert found[:2] == [OperatorCoordinatorFailed(READ, why, "ValueError")] * 2
     assert found[2] == OperatorCoordinatorRecovered(READ)
@@ -147,5 +147,5 @@ def test_an_error_of_the_network_in_user_code_fails_the_attempt_and_may_heal(loo
     """R2: whoever wants no restart hears of it at once."""
     failed = UserCodeFailed("latestOffset()", "the start")
     failed.__cause__ = ConnectionResetError("the broker is away")
-    first, *_ = look({READ: FedSource(found=[failed, FINAL])}, events=3)
+    first, *_ = look({READ: FakeSource(found=[failed, FINAL])}, events=3)
     assert (type(first), first.error) == (OperatorCoordinatorFailed, "")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from driven_scripts import PlayedJob
+from managed_scripts import FakeManagedJob
 from weir.api.report import JobPhase
 from weir.driver.started_jobs import StartedJobs
 from weir.errors import JobRejected
@@ -12,7 +12,7 @@ def test_a_driver_of_one_job_refuses_a_second_one_by_name():
     """K2: two jobs would share one directory."""
     jobs = StartedJobs()
     jobs.refuse_another("orders-1")
-    jobs.add(PlayedJob(JobPhase.FINISHED))
+    jobs.add(FakeManagedJob(JobPhase.FINISHED))
 
     with pytest.raises(JobRejected, match=r"job orders-1 alone.*Remedy"):
         jobs.refuse_another("orders-1")
@@ -20,7 +20,7 @@ def test_a_driver_of_one_job_refuses_a_second_one_by_name():
 
 def test_a_job_that_is_over_is_known_until_the_next_one_starts():
     """K7: its end is still to be told, and a process may start many."""
-    jobs, first, second = StartedJobs(), *(PlayedJob(JobPhase.FINISHED) for _ in range(2))
+    jobs, first, second = StartedJobs(), *(FakeManagedJob(JobPhase.FINISHED) for _ in range(2))
     jobs.add(first)
     first.wait()
     assert jobs.all() == (first,)

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from coordinated_job import a_manifest
-from one_processor import ProcessorUnderTest, written
+from processor_harness import ProcessorHarness, written
 from spark_processors import History, Remembering, RunningTotal
 from weir.core.ids import CheckpointId, EdgeId, Millis, OperatorId, SubtaskId
 from weir.core.restore_decision import RestoreRequest
@@ -28,8 +28,8 @@ from weir.errors import JobRejected
 from weir.ports.operators import TaskInfo
 from weir.slot.aggregate import AggregateOperator
 from weir.storage import manifests, state_files
-from weir.storage.log import JobLog
-from weir.storage.memory import MemoryStore
+from weir.storage.log_entries import JobLog
+from weir.storage.memory_store import MemoryStore
 
 COUNTS = OperatorId("counts")
 PLACE = "memory://jobs/j/savepoint"
@@ -70,7 +70,7 @@ def summing(kind):
 
 
 def kept_by(processor):
-    job = ProcessorUnderTest(processor).begin()
+    job = ProcessorHarness(processor).begin()
     job.words("a")
     return written(job.capture())
 

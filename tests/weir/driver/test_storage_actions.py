@@ -11,12 +11,12 @@ from weir.core.log_entries import EpochTaken, IdsReserved
 from weir.driver.storage_actions import StorageActions
 from weir.errors import JobRejected, Unavailable
 from weir.storage import manifests
-from weir.storage.contract import InDoubt, NotStored
-from weir.storage.log import JobLog
+from weir.storage.log_entries import JobLog
+from weir.storage.object_store import OutcomeUnknown, WriteFailed
 
 REFUSED = JobRejected("no access", "the bucket is not ours", "name another")
-NOT_STORED = NotStored("the disk is full")
-IN_DOUBT = InDoubt("no answer came")
+NOT_STORED = WriteFailed("the disk is full")
+IN_DOUBT = OutcomeUnknown("no answer came")
 UNPROMISED = OSError("a socket died")
 MANIFEST = a_manifest(1)
 ENTRY = EpochTaken(

@@ -42,7 +42,7 @@ from weir.driver.pending_requests import KEPT_ANSWERS, PendingRequests
 from weir.driver.statistics import Statistics
 from weir.driver.view import DriverView
 from weir.errors import JobRejected
-from weir.rest.orders import Cancel, RequestStatus, Stop, TakeCheckpoint, TakeSavepoint
+from weir.rest.commands import Cancel, RequestStatus, Stop, TakeCheckpoint, TakeSavepoint
 from weir.wire.control_messages import Heartbeat, Registered, SubtaskMetrics
 
 WORDS, SUMS = OperatorId("words"), OperatorId("sums")

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from linked_slots import CHANNEL, OTHER_CHANNEL, RUN, SECRET, A, B, LinkedSlots, numbers
-from one_subtask import barrier
+from subtask_harness import barrier
 from throwaway_certificates import a_certificate
 from weir.core.barriers import CancelMarker, EndOfData, EndOfInput, Idle, Watermark
 from weir.core.ids import CheckpointId, Millis, SlotId

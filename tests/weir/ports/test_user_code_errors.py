@@ -13,7 +13,7 @@ from weir.ports.user_code_errors import (
     error_type,
     user_frames,
 )
-from weir.storage.contract import InDoubt, NotFound
+from weir.storage.object_store import NotFound, OutcomeUnknown
 
 
 def raised(call):
@@ -94,7 +94,7 @@ def test_a_failure_of_the_program_has_the_type_of_what_was_raised(problem, error
         raised_from(TimeoutError()),
         raised_from(raised_from(OSError(28, "no space left"), RuntimeError("cannot write"))),
         Unavailable("no answer", retry_after=1.0),
-        InDoubt("no answer"),
+        OutcomeUnknown("no answer"),
     ],
     ids=repr,
 )

@@ -6,11 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from shown_job import TOKEN, ShownJob, completed, failed, served
-from waiting import until
+from fake_job_view import TOKEN, FakeJobView, completed, failed, served
+from wait_until import until
 from weir.api.report import JobReport
 from weir.errors import JobRejected
-from weir.rest.orders import Cancel, Stop, TakeCheckpoint, TakeSavepoint
+from weir.rest.commands import Cancel, Stop, TakeCheckpoint, TakeSavepoint
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 ORDERS = ("checkpoints", "savepoints", "stop", "cancel")
@@ -19,7 +19,7 @@ ORDERS = ("checkpoints", "savepoints", "stop", "cancel")
 @pytest.fixture(scope="module")
 def served_job():
     """One server for all: what a test did to its job is forgotten before the next."""
-    job = ShownJob()
+    job = FakeJobView()
     with served(job) as server, httpx.Client(base_url=server.url) as client:
         yield job, client
 
@@ -136,7 +136,7 @@ def test_the_bearer_is_told_all_that_a_decision_depends_on(client):
     answer = client.get("/v1/job/report", headers=BEARER)
 
     assert answer.json()["newest"]["completedAtMs"] == 1_350
-    assert JobReport.model_validate_json(answer.content) == ShownJob().report().stamped()
+    assert JobReport.model_validate_json(answer.content) == FakeJobView().report().stamped()
 
 
 def test_nobody_else_hears_the_report(client):

@@ -6,11 +6,11 @@ import ssl
 import httpx
 import pytest
 
-from shown_job import TOKEN, ShownJob, served
+from fake_job_view import TOKEN, FakeJobView, served
 from throwaway_certificates import a_certificate
 from weir.rest import limits
-from weir.rest.orders import Stop
-from weir.rest.server import Place
+from weir.rest.commands import Stop
+from weir.rest.server import ListenAddress
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 PATIENCE = 30
@@ -21,7 +21,7 @@ KERNEL_BUFFERS = 32 << 20
 
 @pytest.fixture
 def job():
-    return ShownJob()
+    return FakeJobView()
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_headers_without_end_are_refused(server):
 
 def test_connections_that_say_nothing_keep_nobody_out(server):
     """X1: the oldest one without the token makes room for the newest."""
-    silent = [connected(server) for _ in range(limits.MOST_STRANGERS + 20)]
+    silent = [connected(server) for _ in range(limits.MOST_UNTRUSTED + 20)]
 
     assert httpx.get(f"{server.url}/healthz").status_code == 200
     assert httpx.post(f"{server.url}/v1/job/cancel", headers=BEARER).status_code == 202
@@ -152,8 +152,8 @@ def test_connections_without_tls_handshake_keep_nobody_out(tmp_path):
     tls = a_certificate(tmp_path, "job")
     trusting = ssl.create_default_context(cafile=tls.authority)
     trusting.check_hostname = False
-    with served(ShownJob(), Place(tls=tls)) as server:
-        silent = [connected(server) for _ in range(limits.MOST_STRANGERS + 20)]
+    with served(FakeJobView(), ListenAddress(tls=tls)) as server:
+        silent = [connected(server) for _ in range(limits.MOST_UNTRUSTED + 20)]
         assert httpx.get(f"{server.url}/healthz", verify=trusting).status_code == 200
         for sock in silent[:20]:
             assert sock.recv(1) == b""
@@ -166,7 +166,7 @@ def test_a_flood_of_connections_does_not_cut_off_the_bearer(server):
     with httpx.Client(base_url=server.url, headers=BEARER) as bearer:
         assert bearer.get("/v1/job/report").status_code == 200
         (pooled,) = bearer._transport._pool.connections  # noqa: SLF001 - which one it was
-        for sock in [connected(server) for _ in range(limits.MOST_STRANGERS + 20)]:
+        for sock in [connected(server) for _ in range(limits.MOST_UNTRUSTED + 20)]:
             sock.close()
         assert bearer.get("/v1/job/report").status_code == 200
         assert bearer._transport._pool.connections == [pooled]  # noqa: SLF001
@@ -178,7 +178,7 @@ def test_a_client_cannot_pass_for_another_by_a_forwarding_header(server):
         host, port = first.getsockname()
         forged = BEARER | {"X-Forwarded-For": f"{host}:{port}"}
         assert client.get("/v1/job/report", headers=forged).status_code == 200
-        flood = [connected(server) for _ in range(limits.MOST_STRANGERS)]
+        flood = [connected(server) for _ in range(limits.MOST_UNTRUSTED)]
         assert client.get("/healthz").status_code == 200
         assert first.recv(1) == b""
         for sock in flood:

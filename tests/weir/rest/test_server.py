@@ -9,11 +9,11 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from shown_job import TOKEN, ShownJob, completed, served
+from fake_job_view import TOKEN, FakeJobView, completed, served
 from throwaway_certificates import a_certificate
-from waiting import until
+from wait_until import until
 from weir.errors import JobRejected
-from weir.rest.server import Place, RestServer
+from weir.rest.server import ListenAddress, RestServer
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
@@ -23,28 +23,28 @@ def test_a_taken_port_is_refused_by_number_with_a_remedy():
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(JobRejected, match=rf"port {port} .* another process .* port 0"):
-            RestServer(ShownJob(), TOKEN, Place(port=port))
+            RestServer(FakeJobView(), TOKEN, ListenAddress(port=port))
 
 
 def test_an_address_of_another_machine_is_refused_by_name():
     """U3: thing, cause, remedy."""
     with pytest.raises(JobRejected, match=r"192\.0\.2\.1 .* address of this machine"):
-        RestServer(ShownJob(), TOKEN, Place("192.0.2.1"))
+        RestServer(FakeJobView(), TOKEN, ListenAddress("192.0.2.1"))
 
 
 def test_a_closed_server_gives_its_port_back():
     """U2: the same port serves the job's next run."""
-    with served(ShownJob()) as first:
+    with served(FakeJobView()) as first:
         assert httpx.get(f"{first.url}/healthz").status_code == 200
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"{first.url}/healthz")
-    again = RestServer(ShownJob(), TOKEN, Place(port=first.port))
+    again = RestServer(FakeJobView(), TOKEN, ListenAddress(port=first.port))
     again.close()
 
 
 def test_clients_that_wait_hold_up_nobody():
     """U1: a hundred open questions, and a page is still answered."""
-    job = ShownJob()
+    job = FakeJobView()
     with served(job) as server, ThreadPoolExecutor(100) as clients:
         waiting = [
             clients.submit(
@@ -60,7 +60,7 @@ def test_clients_that_wait_hold_up_nobody():
 
 def test_whoever_waits_is_told_how_it_stands_when_the_server_ends():
     """R6: the outcome of a stop reaches the client although the job ends with it."""
-    job = ShownJob()
+    job = FakeJobView()
     answers = []
 
     def ask(url):
@@ -78,7 +78,7 @@ def test_whoever_waits_is_told_how_it_stands_when_the_server_ends():
 
 def test_whoever_waits_for_a_report_is_answered_when_the_server_ends():
     """K7: the last thing that a manager hears is how the job ended."""
-    job = ShownJob()
+    job = FakeJobView()
     answers = []
     wanted = {"after": job.report().stamped().version, "wait": 60}
 
@@ -96,7 +96,7 @@ def test_whoever_waits_for_a_report_is_answered_when_the_server_ends():
 
 def test_a_page_that_breaks_is_a_problem_and_the_server_goes_on():
     """U3: not even our own mistakes are answered with a bare error."""
-    job = ShownJob()
+    job = FakeJobView()
     with served(job) as server:
         job.history = None
         broken = httpx.get(f"{server.url}/v1/job/checkpoints")
@@ -110,7 +110,7 @@ def test_with_the_jobs_certificate_the_api_speaks_https_alone(tmp_path):
     tls = a_certificate(tmp_path, "job")
     trusting = ssl.create_default_context(cafile=tls.authority)
     trusting.check_hostname = False
-    with served(ShownJob(), Place(tls=tls)) as server:
+    with served(FakeJobView(), ListenAddress(tls=tls)) as server:
         assert server.url.startswith("https://")
         assert httpx.get(f"{server.url}/v1/job", verify=trusting).json()["name"] == "orders"
         with pytest.raises(httpx.RemoteProtocolError):
@@ -122,7 +122,7 @@ def test_a_certificate_of_the_jobs_authority_is_served(tmp_path):
     tls = a_certificate(tmp_path, "job", signed_by=a_certificate(tmp_path, "authority"))
     trusting = ssl.create_default_context(cafile=tls.authority)
     trusting.check_hostname = False
-    with served(ShownJob(), Place(tls=tls)) as server:
+    with served(FakeJobView(), ListenAddress(tls=tls)) as server:
         assert httpx.get(f"{server.url}/healthz", verify=trusting).status_code == 200
 
 
@@ -131,7 +131,9 @@ def test_a_certificate_of_another_authority_is_refused_before_anything_starts(tm
     tls = a_certificate(tmp_path, "job", signed_by=a_certificate(tmp_path, "authority"))
     other = a_certificate(tmp_path, "another")
     with pytest.raises(JobRejected, match=r"another\.pem: unable to get .* Remedy: .* signed it"):
-        RestServer(ShownJob(), TOKEN, Place(tls=replace(tls, authority=other.certificate)))
+        RestServer(
+            FakeJobView(), TOKEN, ListenAddress(tls=replace(tls, authority=other.certificate))
+        )
 
 
 @pytest.mark.parametrize("part", ["certificate", "key", "authority"])
@@ -139,4 +141,4 @@ def test_a_missing_file_of_tls_is_refused_with_a_remedy(tmp_path, part):
     """U3: thing, cause, remedy."""
     tls = replace(a_certificate(tmp_path, "job"), **{part: tmp_path / "nowhere.pem"})
     with pytest.raises(JobRejected, match=r"nowhere\.pem.*: No such file .* Remedy"):
-        RestServer(ShownJob(), TOKEN, Place(tls=tls))
+        RestServer(FakeJobView(), TOKEN, ListenAddress(tls=tls))

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fed_jobs import (
+from fake_connectors import (
     MORE_0,
     ONE,
     READ_0,
     WORK_0,
     WRITE_0,
-    FedReader,
-    FedSource,
-    KeptSink,
+    FakeReader,
+    FakeSink,
+    FakeSource,
     a_chain,
     a_confluence,
 )
@@ -51,7 +51,7 @@ HEADERS = 4096
 
 
 @dataclass
-class WideReader(FedReader):
+class WideReader(FakeReader):
     """Its rows are as long as the source says."""
 
     def read(self, rows_wanted):
@@ -63,7 +63,7 @@ class WideReader(FedReader):
 
 
 @dataclass
-class WideSource(FedSource):
+class WideSource(FakeSource):
     """Numbers with a long column beside them."""
 
     row_bytes: int = 1
@@ -98,7 +98,7 @@ def test_a_receiver_that_does_not_read_is_sent_no_more_than_its_channel_may_hold
     """R7: whatever the size of the batches that are read; a row is never cut."""
     source = WideSource(row_bytes=row_bytes, at_once=at_once)
     source.feed(*range(5_000))
-    with slots_in_hand(a_chain(source, KeptSink()), {READ_0: 0, WORK_0: 0, WRITE_0: 1}) as job:
+    with slots_in_hand(a_chain(source, FakeSink()), {READ_0: 0, WORK_0: 0, WRITE_0: 1}) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.settle(0)
@@ -158,9 +158,9 @@ def test_a_receiver_that_is_slow_never_queues_more_than_its_channel_may_hold(len
 
 def test_what_a_barrier_overtakes_is_bounded_however_late_the_other_barriers_are(tmp_path):
     """A4, R7: a channel that is recorded gets no new credit until its barrier, which needs none."""
-    source, more = FedSource(), WideSource(row_bytes=10_000, at_once=50)
+    source, more = FakeSource(), WideSource(row_bytes=10_000, at_once=50)
     more.feed(*range(3_000))
-    sink = KeptSink()
+    sink = FakeSink()
     files = Keeping(f"file://{tmp_path}", inline_threshold=0, memory_limit=0)
     graph = a_confluence(source, more, SinkHead(sink))
     with slots_in_hand(graph, {READ_0: 0, MORE_0: 0, WRITE_0: 1}, keeping=files) as job:
@@ -191,9 +191,9 @@ def test_a_slot_that_holds_too_much_of_older_checkpoints_declines_the_next_and_s
 ):
     """R7: slow storage causes a decline that names the budget; when it has caught up, none."""
     monkeypatch.setattr(hosting, "UNSAVED_LIMIT", 10)
-    source = FedSource()
+    source = FakeSource()
     source.feed(*range(10))
-    with slots_in_hand(a_chain(source, KeptSink()), keeping=IN_MEMORY) as job:
+    with slots_in_hand(a_chain(source, FakeSink()), keeping=IN_MEMORY) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.settle()

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from fed_jobs import (
+from fake_connectors import (
     MORE_0,
     NUMBERS,
     ONE,
@@ -14,8 +14,8 @@ from fed_jobs import (
     WORK_0,
     WRITE_0,
     FailsAt,
-    FedSource,
-    KeptSink,
+    FakeSink,
+    FakeSource,
     Tenfold,
     a_chain,
     a_confluence,
@@ -40,17 +40,17 @@ ALL_AT_ONCE = Manners(Mode.AT_LEAST_ONCE, declines_after_end=False)
 
 @pytest.fixture
 def source():
-    return FedSource()
+    return FakeSource()
 
 
 @pytest.fixture
 def more():
-    return FedSource()
+    return FakeSource()
 
 
 @pytest.fixture
 def sink():
-    return KeptSink()
+    return FakeSink()
 
 
 @pytest.fixture
@@ -434,7 +434,7 @@ def test_a_trigger_that_a_finished_subtask_did_not_read_is_declined(source, sink
 
 def test_the_splits_of_one_reader_are_all_in_its_snapshot(sink):
     """C1, R5: one that is read to its end is in no checkpoint any more."""
-    source = FedSource({ONE: [1], TWO: [2, 3]})
+    source = FakeSource({ONE: [1], TWO: [2, 3]})
     source.is_endless = True
     with slots_in_hand(a_chain(source, sink)) as job:
         begin(job)

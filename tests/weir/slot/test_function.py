@@ -3,12 +3,12 @@
 import pyarrow as pa
 import pytest
 
-from fed_jobs import NUMBERS, numbers_of, rows
-from remembering import Follows, Holds
+from fake_connectors import NUMBERS, numbers_of, rows
+from operator_state_functions import Follows, Holds
 from weir.core.ids import CheckpointId, EdgeId, Millis, OperatorId, SubtaskId
-from weir.dataflow.declaring import function_head
+from weir.dataflow.function_states import function_head
 from weir.dataflow.physical import FunctionHead
-from weir.dataflow.process import ProcessFunction
+from weir.dataflow.process_functions import ProcessFunction
 from weir.errors import JobRejected
 from weir.ports.operators import RestoredState, TaskInfo
 from weir.ports.user_code_errors import UserCodeFailed

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fed_jobs import NUMBERS, WORK_0, FedSource, KeptSink, a_chain, numbers_of, rows
+from fake_connectors import NUMBERS, WORK_0, FakeSink, FakeSource, a_chain, numbers_of, rows
 from weir.core.alignment import Aligner
 from weir.core.barriers import EndOfData, Idle, Watermark
 from weir.core.channels import Inbox, Outbox, is_batch
@@ -22,7 +22,7 @@ from weir.slot.hosted import OUTPUT_LIMIT, SMALL_ROWS, Hosted, merged
 from weir.slot.pipeline import Pipeline
 from weir.slot.relay import Stateless
 
-TOPOLOGY = a_chain(FedSource(), KeptSink()).topology
+TOPOLOGY = a_chain(FakeSource(), FakeSink()).topology
 A, B = (ChannelId(EdgeId("rows"), sender, 0) for sender in (0, 1))
 OUT = ChannelId(EdgeId("done"), 0, 0)
 PLENTY = 1_000

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fed_jobs import numbers_of, rows
+from fake_connectors import numbers_of, rows
 from weir.core.key_groups import range_of
 from weir.slot.in_flight import read_in_flight, write_in_flight
 

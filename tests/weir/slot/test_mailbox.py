@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 from polars.exceptions import PanicException
 
-from fed_jobs import (
+from fake_connectors import (
     ONE,
     READ_0,
     WORK,
@@ -13,8 +13,8 @@ from fed_jobs import (
     WRITE,
     WRITE_0,
     FailsAt,
-    FedSource,
-    KeptSink,
+    FakeSink,
+    FakeSource,
     Tenfold,
     a_chain,
 )
@@ -48,12 +48,12 @@ class Refuses:
 
 @pytest.fixture
 def source():
-    return FedSource()
+    return FakeSource()
 
 
 @pytest.fixture
 def sink():
-    return KeptSink()
+    return FakeSink()
 
 
 def begin(job):
@@ -77,7 +77,7 @@ def test_rows_flow_from_the_source_through_the_steps_into_the_sink(source, sink,
 
 def test_rows_of_one_key_meet_in_one_subtask_whatever_slot_they_were_read_in(sink):
     """S11: a hashed edge leads every row of a key to the owner of its key group."""
-    source = FedSource({ONE: list(range(50)), "two": list(range(50))})
+    source = FakeSource({ONE: list(range(50)), "two": list(range(50))})
     with slots_in_hand(a_chain(source, sink, width=2), WIDE) as job:
         begin(job)
         job.assign(SubtaskId("read", 0), ONE)

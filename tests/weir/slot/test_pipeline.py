@@ -1,6 +1,6 @@
 """The steps of a stage: one behind the other, drained for each batch."""
 
-from fed_jobs import Tenfold, numbers_of, rows
+from fake_connectors import Tenfold, numbers_of, rows
 from weir.slot.pipeline import Pipeline
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fed_jobs import READ_0, WORK_0, WRITE_0, FedSource, KeptSink, a_chain, rows
+from fake_connectors import READ_0, WORK_0, WRITE_0, FakeSink, FakeSource, a_chain, rows
 from weir.core.ids import AttemptId, ChannelId, CheckpointId, EdgeId, Epoch, SlotId
 from weir.core.rescale import StateAssignment
 from weir.exchange import Arrived, Credited, Exchange
@@ -18,7 +18,7 @@ INTO_WRITE = ChannelId(EdgeId("done"), 0, 0)
 @pytest.fixture
 def post():
     exchange = Exchange(HERE, "127.0.0.1", b"a secret that is long enough", None)
-    yield Post(exchange, a_chain(FedSource(), KeptSink()).topology)
+    yield Post(exchange, a_chain(FakeSource(), FakeSink()).topology)
     exchange.close()
 
 

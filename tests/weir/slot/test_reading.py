@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from fed_jobs import ONE, TWO, FedSource, numbers_of
+from fake_connectors import ONE, TWO, FakeSource, numbers_of
 from weir.core.enumerator import AssignSplit, NoMoreSplits, NoSplitsYet
 from weir.core.ids import CheckpointId, SplitId
 from weir.core.snapshots import Redistribution
@@ -46,13 +46,13 @@ def read_all(operator, at_once=2):
 
 def test_splits_take_turns():
     """A11: one that never ends does not keep the others from being read."""
-    operator = an_operator(FedSource({ONE: [1, 2, 3, 4], TWO: [10, 20]}), ONE, TWO)
+    operator = an_operator(FakeSource({ONE: [1, 2, 3, 4], TWO: [10, 20]}), ONE, TWO)
     assert read_all(operator, at_once=1) == [1, 10, 2, 20, 3, 4]
 
 
 def test_a_split_that_has_nothing_at_the_moment_is_passed_over():
     """R6."""
-    source = FedSource({ONE: [], TWO: [10]})
+    source = FakeSource({ONE: [], TWO: [10]})
     operator = an_operator(source, ONE, TWO)
     assert read_all(operator) == [10]
     source.feed(1)
@@ -61,7 +61,7 @@ def test_a_split_that_has_nothing_at_the_moment_is_passed_over():
 
 def test_positions_survive_a_snapshot():
     """C1, R5: what was read is behind the position, what was not is before it."""
-    source = FedSource({ONE: [1, 2, 3], TWO: [10, 20, 30]})
+    source = FakeSource({ONE: [1, 2, 3], TWO: [10, 20, 30]})
     operator = an_operator(source, ONE, TWO)
     read = numbers_of([operator.poll(2), operator.poll(1)])
     piece = captured(operator)
@@ -72,14 +72,14 @@ def test_positions_survive_a_snapshot():
 
 def test_positions_are_shared_out_one_by_one():
     """S11: at another parallelism each split still has exactly one reader."""
-    piece = captured(an_operator(FedSource({ONE: [1], TWO: [2]}), ONE, TWO))
+    piece = captured(an_operator(FakeSource({ONE: [1], TWO: [2]}), ONE, TWO))
     assert (piece.name, piece.redistribution) == (SPLITS, Redistribution.SPLIT)
     assert len(piece.items) == 2
 
 
 def test_a_split_that_is_read_to_its_end_is_in_no_snapshot():
     """R5: it is never read again."""
-    source = FedSource({ONE: [1], TWO: [2]}, is_bounded=True)
+    source = FakeSource({ONE: [1], TWO: [2]}, is_bounded=True)
     operator = an_operator(source, ONE, TWO)
     assert read_all(operator) == [1, 2]
     assert captured(operator).items == ()
@@ -88,7 +88,7 @@ def test_a_split_that_is_read_to_its_end_is_in_no_snapshot():
 
 def test_a_reader_asks_when_it_has_nothing_left_and_not_again_before_the_answer():
     """C4."""
-    operator = an_operator(FedSource({ONE: [1]}, is_bounded=True))
+    operator = an_operator(FakeSource({ONE: [1]}, is_bounded=True))
     assert operator.wants_split
     operator.ask()
     assert not operator.wants_split
@@ -100,13 +100,13 @@ def test_a_reader_asks_when_it_has_nothing_left_and_not_again_before_the_answer(
 
 def test_a_reader_of_endless_splits_asks_for_every_one_it_can_get():
     """R6: a split that never ends would otherwise be its last."""
-    operator = an_operator(FedSource({ONE: [1]}, is_endless=True), ONE)
+    operator = an_operator(FakeSource({ONE: [1]}, is_endless=True), ONE)
     assert operator.wants_split
 
 
 def test_a_source_is_over_when_no_more_splits_come_and_none_is_left():
     """R6."""
-    operator = an_operator(FedSource({ONE: [1]}, is_bounded=True), ONE)
+    operator = an_operator(FakeSource({ONE: [1]}, is_bounded=True), ONE)
     operator.hear(NoMoreSplits())
     assert not operator.is_over
     assert not operator.wants_split
@@ -116,7 +116,7 @@ def test_a_source_is_over_when_no_more_splits_come_and_none_is_left():
 
 def test_a_source_rests_as_long_as_the_most_eager_of_its_splits():
     """An idle source costs nothing, and a busy one has no delay."""
-    source = FedSource({ONE: []}, rest_ms=70)
+    source = FakeSource({ONE: []}, rest_ms=70)
     operator = an_operator(source, ONE)
     assert operator.poll(1) is None
     assert operator.rest_ms == 70
@@ -124,14 +124,14 @@ def test_a_source_rests_as_long_as_the_most_eager_of_its_splits():
 
 def test_a_source_whose_last_split_ended_empty_asks_for_the_next_at_once():
     """What a split that is gone says about resting concerns nobody."""
-    operator = an_operator(FedSource({ONE: []}, rest_ms=70, is_bounded=True), ONE)
+    operator = an_operator(FakeSource({ONE: []}, rest_ms=70, is_bounded=True), ONE)
     assert operator.poll(1) is None
     assert (operator.wants_split, operator.rest_ms) == (True, 0)
 
 
 def test_a_closed_source_closes_every_split():
     """R3."""
-    source = FedSource({ONE: [1], TWO: [2]})
+    source = FakeSource({ONE: [1], TWO: [2]})
     an_operator(source, ONE, TWO).close()
     assert [reader.closed for reader in source.readers] == [True, True]
 
@@ -142,7 +142,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NOON_MS = int(NOON.timestamp() * 1000)
 
 
-class TimedSource(FedSource):
+class TimedSource(FakeSource):
     """The numbers are microseconds after noon."""
 
     def __init__(self, kind, *, is_bounded=False, **splits):
@@ -295,7 +295,7 @@ def test_an_exhausted_split_no_longer_holds_time_back():
     operator.poll(1)
     operator.poll(1)
     assert operator.low_watermark() == NOON_MS + 10
-    source.readers[0].source = FedSource(is_bounded=True)
+    source.readers[0].source = FakeSource(is_bounded=True)
     assert operator.poll(1) is None
     assert operator.low_watermark() == NOON_MS + 90
 
@@ -345,7 +345,7 @@ def test_a_reader_is_idle_once_it_knows_that_there_is_nothing_to_read():
 
 def test_a_reader_that_tells_no_time_is_never_idle():
     """D4: a stream without a watermark holds event time back."""
-    operator = an_operator(FedSource({ONE: [1]}, is_bounded=True))
+    operator = an_operator(FakeSource({ONE: [1]}, is_bounded=True))
     operator.ask()
     operator.hear(NoSplitsYet())
     assert not operator.is_idle

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fed_jobs import MORE_0, ONE, READ_0, FedSource, KeptSink
-from remembering import Holds, a_connected_job, a_function_job
+from fake_connectors import MORE_0, ONE, READ_0, FakeSink, FakeSource
+from operator_state_functions import Holds, a_connected_job, a_function_job
 from slots_in_hand import SECOND, a_barrier, slots_in_hand
 from weir.core.barriers import AlignmentType
 from weir.core.coordinator.events import EndOfDataReached
@@ -16,17 +16,17 @@ WIDTHS = [(1, 3), (3, 1), (2, 3), (3, 2), (2, 2)]
 
 @pytest.fixture
 def source():
-    return FedSource(at_once=1, is_bounded=True)
+    return FakeSource(at_once=1, is_bounded=True)
 
 
 @pytest.fixture
 def rules():
-    return FedSource(at_once=1, is_bounded=True)
+    return FakeSource(at_once=1, is_bounded=True)
 
 
 @pytest.fixture
 def sink():
-    return KeptSink()
+    return FakeSink()
 
 
 def until_running(job, attempt):

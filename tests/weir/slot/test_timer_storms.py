@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from fed_jobs import NUMBERS, ONE, READ_0, WORK_0, FedReader, FedSource, KeptSink, a_chain
-from one_processor import ProcessorUnderTest
+from fake_connectors import NUMBERS, ONE, READ_0, WORK_0, FakeReader, FakeSink, FakeSource, a_chain
+from processor_harness import ProcessorHarness
 from slots_in_hand import SECOND, a_barrier, slots_in_hand
 from weir.connectors.pyspark.processor import FIRED_AT_ONCE, FIRING_SECONDS
 from weir.core.barriers import AlignmentType
@@ -41,7 +41,7 @@ class Storm(StatefulProcessor):
         yield Row(n=key[0])
 
 
-class TimedReader(FedReader):
+class TimedReader(FakeReader):
     """The last number comes much later than all others."""
 
     def read(self, rows_wanted):
@@ -53,7 +53,7 @@ class TimedReader(FedReader):
 
 
 @dataclass
-class TimedSource(FedSource):
+class TimedSource(FakeSource):
     """Numbers with the time at which they happened."""
 
     @property
@@ -75,7 +75,7 @@ def a_storm(source, sink):
 
 def test_a_call_takes_on_no_other_timer_when_its_time_is_over():
     """A11: a slow handler does not make the turn long."""
-    job = ProcessorUnderTest(
+    job = ProcessorHarness(
         Storm(), inputs="n long", output="n long", keys=("n",), time_mode="EventTime"
     ).begin()
     job.process(*({"n": n} for n in range(FIRED_AT_ONCE)))
@@ -96,7 +96,7 @@ def source():
 
 def test_a_barrier_is_taken_between_turns_and_the_rest_fires_after_the_restore(source):
     """A11, C1: what has not fired is in the snapshot, and each timer fires once."""
-    sink = KeptSink()
+    sink = FakeSink()
     with slots_in_hand(a_storm(source, sink)) as job:
         job.host()
         job.assign(READ_0, ONE)
@@ -109,7 +109,7 @@ def test_a_barrier_is_taken_between_turns_and_the_rest_fires_after_the_restore(s
         manifest = job.manifest(1)
     before = [n for rows in sink.sealed.values() for n in rows]
 
-    again = KeptSink()
+    again = FakeSink()
     with slots_in_hand(a_storm(source, again)) as job:
         job.host(SECOND, manifest)
         job.until(lambda: SubtaskRunning(SECOND, WORK_0) in job.said)

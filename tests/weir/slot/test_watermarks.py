@@ -2,14 +2,14 @@
 
 import pytest
 
-from fed_jobs import WORK
-from minutes_read import DELAY_MS, MINUTE_MS, a_minute_graph, minutes_of
+from fake_connectors import WORK
+from in_process_job import InProcessJob, all_free
+from minute_source import DELAY_MS, MINUTE_MS, a_minute_graph, minutes_of
 from weir.core.ids import SplitId
 from weir.core.policy import Policy
 from weir.core.restore_decision import RestoreRequest
 from weir.core.snapshots import CheckpointKind
 from weir.slot.keeping import Keeping
-from whole_job import WholeJob, all_free
 
 WATERMARK = 7 * MINUTE_MS - DELAY_MS
 """That of eight rows, a minute after each other, from zero."""
@@ -22,7 +22,7 @@ def job_of(tmp_path):
     jobs = []
 
     def begin(width, source):
-        job = WholeJob(keeping, lambda width: a_minute_graph(source, width))
+        job = InProcessJob(keeping, lambda width: a_minute_graph(source, width))
         jobs.append(job)
         job.start(Policy(), width, RestoreRequest("job"), all_free(*source.splits))
         return job

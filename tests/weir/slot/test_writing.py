@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fed_jobs import WRITE_0, KeptSink, rows
+from fake_connectors import WRITE_0, FakeSink, rows
 from weir.core.ids import CheckpointId, EdgeId, Millis
 from weir.ports.operators import TaskInfo
 from weir.slot.writing import SinkOperator
@@ -15,7 +15,7 @@ PLACE = TaskInfo(WRITE_0, 1, 16, 1, 1, lambda: Millis(0))
 
 @pytest.fixture
 def sink():
-    return KeptSink()
+    return FakeSink()
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_a_closed_sink_leaves_everything_as_it_is(operator, sink):
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=12))
 def test_every_row_is_committed_exactly_once_whichever_checkpoints_complete(story):
     """C9, R5: a driver that commits what each completed checkpoint newly covers gets all rows."""
-    sink = KeptSink()
+    sink = FakeSink()
     operator = SinkOperator(sink, PLACE)
     committed, number = [], 0
     for checkpoint, (count, completes) in enumerate([*story, (0, True)], start=1):

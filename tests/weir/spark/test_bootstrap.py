@@ -22,8 +22,8 @@ from weir.spark.bootstrap import Savepoint
 from weir.state.snapshot_files import read_list
 from weir.state.state_file_reader import header_of, rows_of
 from weir.storage import state_files
-from weir.storage.inspecting import Opening, describe, find
-from weir.storage.objects import store_for
+from weir.storage.inspection import StateFileReaders, describe, find
+from weir.storage.stores import store_for
 
 INPUT, OUTPUT = "key long, value long", "key long, total long"
 STORE = store_for("file://")
@@ -59,7 +59,7 @@ def place(index, parallelism):
 
 def test_the_savepoint_is_whole_and_its_files_say_what_they_hold(bootstrapped):
     """S9, S10: like one that a job took."""
-    found = describe(STORE, find(STORE, bootstrapped), Opening(header_of, read_list))
+    found = describe(STORE, find(STORE, bootstrapped), StateFileReaders(header_of, read_list))
 
     (sums,) = found.operators
     (total,) = sums.keyed

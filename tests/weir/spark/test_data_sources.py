@@ -3,7 +3,7 @@
 import pytest
 
 from recorded_sources import Counter, Ledger
-from weir.connectors.pyspark.signing import JobKey
+from weir.connectors.pyspark.pickle_signatures import JobKey
 from weir.dataflow.formats import Formats
 from weir.dataflow.options import Options
 from weir.dataflow.types import schema_of

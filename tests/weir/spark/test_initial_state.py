@@ -16,11 +16,11 @@ from weir.driver.job_startup import is_new
 from weir.driver.state_compatibility import check_state_compatibility
 from weir.errors import JobRejected
 from weir.spark import WeirSession
-from weir.spark.initial_state import savepoint_of, taken_off
+from weir.spark.initial_state import savepoint_of, without_initial_state
 from weir.state.snapshot_files import read_list
 from weir.state.state_file_reader import header_of
-from weir.storage.inspecting import Opening, describe, find
-from weir.storage.objects import store_for
+from weir.storage.inspection import StateFileReaders, describe, find
+from weir.storage.stores import store_for
 
 INPUT, OUTPUT = schema_of("word string, amount long"), schema_of("word string, total long")
 GENERATED = {"rows": "50", "splits": "1", "keys": "5"}
@@ -55,11 +55,11 @@ def a_graph(*given, most=16):
 def test_the_rows_become_state_of_their_operators(beginnings, tmp_path):
     """D1, S9: one savepoint for all, with each operator's own max parallelism."""
     grouped = beginnings.groupBy("name")
-    graph, given = taken_off(a_graph(grouped, grouped))
+    graph, given = without_initial_state(a_graph(grouped, grouped))
 
     manifest = savepoint_of(given, f"file://{tmp_path}/job", STORE)
 
-    found = describe(STORE, find(STORE, manifest), Opening(header_of, read_list))
+    found = describe(STORE, find(STORE, manifest), StateFileReaders(header_of, read_list))
     assert found.problems == ()
     assert [(o.uid, o.max_parallelism) for o in found.operators] == [("p0", 16), ("p1", 17)]
     for operator in found.operators:
@@ -75,7 +75,7 @@ def test_the_rows_become_state_of_their_operators(beginnings, tmp_path):
 
 def test_the_dataframe_stays_behind_and_its_columns_travel(beginnings):
     """D1: slots have no use for a DataFrame, and it cannot be pickled."""
-    graph, (given,) = taken_off(a_graph(beginnings.groupBy("name")))
+    graph, (given,) = without_initial_state(a_graph(beginnings.groupBy("name")))
 
     head = graph.stages[0].head
     assert head.initial_state is None
@@ -95,7 +95,7 @@ def test_the_dataframe_stays_behind_and_its_columns_travel(beginnings):
 def test_another_grouping_is_refused(beginnings, grouped, said):
     """U3."""
     with pytest.raises(JobRejected, match=said):
-        taken_off(a_graph(grouped(beginnings)))
+        without_initial_state(a_graph(grouped(beginnings)))
 
 
 def test_a_job_begins_with_it(beginnings, tmp_path):

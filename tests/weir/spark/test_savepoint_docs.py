@@ -15,8 +15,8 @@ from weir.dataflow.physical import ProcessorHead, RowsAs
 from weir.dataflow.types import schema_of
 from weir.ports.operators import RestoredState, TaskInfo
 from weir.storage import state_files
-from weir.storage.inspecting import find
-from weir.storage.objects import store_for
+from weir.storage.inspection import find
+from weir.storage.stores import store_for
 
 PAGE = (Path(__file__).parents[3] / "docs/savepoints.md").read_text()
 PLACE = "/tmp/weir"  # noqa: S108 - where the examples say they write

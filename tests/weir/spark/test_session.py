@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 
-from waiting import until
+from wait_until import until
 from weir.api.config import load_config
 from weir.driver.driver_environment import DriverEnvironment
 from weir.errors import JobRejected

@@ -5,8 +5,8 @@ import pytest
 from weir.api.config import JobConfig, load_config
 from weir.errors import JobRejected
 from weir.spark.session import WeirSession
+from weir.spark.session_settings import nested
 from weir.spark.setting_names import OF_FLINK, refuse_misnamed
-from weir.spark.settings import nested
 
 
 @pytest.mark.parametrize(

@@ -3,16 +3,16 @@
 import pytest
 from pyspark.errors import PySparkException
 
-from counted_rows import COUNT, FORGET, SPLITS, a_counting_graph, expected_counts
-from fed_jobs import FedSource
+from counting_job import COUNT, FORGET, SPLITS, a_counting_graph, expected_counts
+from fake_connectors import FakeSource
 from golden_job import FAR_AHEAD_MS
 from golden_savepoint import EXPECTED, GOLDEN
+from in_process_job import InProcessJob, all_free
 from weir.core.coordinator.actions import RequestSucceeded
 from weir.core.policy import Policy
 from weir.core.restore_decision import RestoreRequest
 from weir.core.snapshots import CheckpointKind
 from weir.slot.keeping import Keeping
-from whole_job import WholeJob, all_free
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +64,9 @@ def test_timers_are_a_state_like_any_other(reader):
 def layered(tmp_path_factory):
     """An incremental checkpoint whose layers were laid by jobs of two and of three slots."""
     place = tmp_path_factory.mktemp("layered")
-    source = FedSource({split: [] for split in SPLITS}, is_endless=True)
+    source = FakeSource({split: [] for split in SPLITS}, is_endless=True)
     keeping = Keeping(f"file://{place}", 0, 0, is_incremental=True)
-    job = WholeJob(keeping, lambda width: a_counting_graph(source, width))
+    job = InProcessJob(keeping, lambda width: a_counting_graph(source, width))
     for width in (2, 3):
         job.start(
             Policy(incremental=True), width, RestoreRequest(f"of width {width}"), all_free(*SPLITS)

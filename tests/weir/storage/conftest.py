@@ -11,14 +11,14 @@ import pytest
 from seaweed import Seaweed, seaweed
 
 if TYPE_CHECKING:
-    from weir.storage.objects import ObjectStore
+    from weir.storage.stores import ObjectStore
 
 
 def store_for(url: str, options: Mapping[str, object] | None = None) -> "ObjectStore":
     """Imports stores late: a bug is planted in one after this module is read."""
-    from weir.storage import objects  # noqa: PLC0415
+    from weir.storage import stores  # noqa: PLC0415
 
-    return objects.store_for(url, options)
+    return stores.store_for(url, options)
 
 
 @dataclass(frozen=True)

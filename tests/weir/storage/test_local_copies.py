@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from weir.core.ids import SubtaskId
-from weir.storage.files import FileStore
+from weir.storage.file_store import FileStore
 from weir.storage.local_copies import STRANGE_AFTER, LocalCopies, Owner
 from weir.storage.state_files import put
 

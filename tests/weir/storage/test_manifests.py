@@ -27,7 +27,7 @@ from weir.core.snapshots import (
     Width,
 )
 from weir.storage import manifests
-from weir.storage.memory import MemoryStore
+from weir.storage.memory_store import MemoryStore
 
 SUBTASK = SubtaskId(OperatorId("sum"), 0)
 TRANSACTION = Transaction(OperatorId("sink"), CheckpointId(3), "t-3")

@@ -3,7 +3,7 @@
 import pytest
 
 from ordered_driver import LAST_STATE, OWNER, a_driver, an_order, mounts, named, variables
-from weir.api.recovery import ClaimMode
+from weir.api.recovery_config import ClaimMode
 from weir_operator.manifests import driver_pod
 from weir_operator.manifests.hardening import SCRATCH
 from weir_operator.resource.pods import OWN_VARIABLES

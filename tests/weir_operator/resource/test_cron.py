@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weir.api.refusal import Unfit
+from weir.api.config_problem import InvalidValue
 from weir_operator.resource.cron import Cron
 
 MOMENT = datetime(2026, 3, 4, 5, 6, 30, tzinfo=UTC)  # a Wednesday
@@ -61,7 +61,7 @@ def test_the_next_time_is_that_of_cron(schedule, expected):
 )
 def test_what_never_comes_round_is_refused(schedule):
     """K5, U3."""
-    with pytest.raises(Unfit, match='as in "0 \\*/6'):
+    with pytest.raises(InvalidValue, match='as in "0 \\*/6'):
         Cron.parse(schedule)
 
 

@@ -3,7 +3,7 @@
 from refused_specs import SOUND, laid_over
 from weir.api import JobConfig
 from weir.api.duration import HOUR
-from weir.spark.settings import FOR_SLOTS
+from weir.spark.session_settings import FOR_SLOTS
 from weir_operator.resource import CheckpointedJobSpec
 from weir_operator.resource.deadlines import StartDeadlines, StartPhase
 from weir_operator.resource.spark_conf import denied

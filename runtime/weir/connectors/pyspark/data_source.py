@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.errors import PySparkNotImplementedError
 from pyspark.sql.datasource import CaseInsensitiveDict, DataSource
 
-from weir.connectors.pyspark.signing import JobKey
+from weir.connectors.pyspark.pickle_signatures import JobKey
 from weir.connectors.pyspark.stream_reader import NotReadable, StreamSource
 from weir.connectors.pyspark.stream_writer import NotWritable, StreamSink
 from weir.connectors.transaction_names import new_token

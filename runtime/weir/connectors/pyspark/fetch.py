@@ -8,8 +8,8 @@ from threading import Thread
 
 import pyarrow as pa
 
+from weir.connectors.pyspark.bounded_queue import Abandoned, BoundedQueue
 from weir.connectors.pyspark.conversion import RowsToBatches
-from weir.connectors.pyspark.hand_off import Abandoned, HandOff
 from weir.ports.operators import Batch
 from weir.ports.user_code_errors import UserCodeFailed
 
@@ -24,7 +24,7 @@ class Fetch:
         self._name = name
         self._read = read
         self._batches = RowsToBatches(name, schema)
-        self._yielded: HandOff[object] = HandOff(ROOM_ROWS)
+        self._yielded: BoundedQueue[object] = BoundedQueue(ROOM_ROWS)
         self._ahead: Batch | None = None
         self._failure: UserCodeFailed | None = None
         Thread(target=self._run, name=f"weir-read-{name}", daemon=True).start()

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from weir.connectors.pyspark.frames import frame_of
+from weir.connectors.pyspark.pandas_frames import frame_of
 from weir.connectors.pyspark.rows import row_maker, rows_of
 from weir.dataflow.physical import RowsAs
 from weir.state.keyed_states import ListState

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pyspark.sql.datasource import InputPartition
 
-from weir.connectors.pyspark.signing import JobKey
+from weir.connectors.pyspark.pickle_signatures import JobKey
 from weir.core.ids import SplitId
 from weir.errors import JobRejected
 
@@ -22,22 +22,22 @@ Offset = dict[str, Any]
 """PySpark's word for it: whatever JSON can hold."""
 
 
-class Look(NamedTuple):
+class DiscoveryRound(NamedTuple):
     """One look for new data: its number, and the offset it began at."""
 
     number: int
     start: Offset
 
 
-def split_name(key: JobKey, look: Look, place: int, partition: InputPartition) -> SplitId:
+def split_name(key: JobKey, look: DiscoveryRound, place: int, partition: InputPartition) -> SplitId:
     head = f"{look.number:012d}-{place:06d}.{_text(written(look.start).encode())}"
     return SplitId(f"{head}.{_text(key.pickled(f'{PURPOSE} {head}', partition))}")
 
 
-def look_of(split: SplitId) -> Look:
+def round_of(split: SplitId) -> DiscoveryRound:
     """Which look found it, without touching the pickle."""
     number, start, _ = _parts(split)
-    return Look(int(number.partition("-")[0]), json.loads(b64decode(start)))
+    return DiscoveryRound(int(number.partition("-")[0]), json.loads(b64decode(start)))
 
 
 def partition_of(key: JobKey, split: SplitId, source: str) -> InputPartition:

@@ -31,10 +31,10 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
-from weir.connectors.pyspark.frames import FrameShape
 from weir.connectors.pyspark.handle import Handle
 from weir.connectors.pyspark.initial_rows import INITIAL_ROWS, InitialRows
-from weir.connectors.pyspark.rows import MisfitRow, RowShape, row_maker
+from weir.connectors.pyspark.pandas_frames import FrameShape
+from weir.connectors.pyspark.rows import RowMismatch, RowShape, row_maker
 from weir.core.ids import CheckpointId, EdgeId, Millis
 from weir.core.key_groups import range_of
 from weir.dataflow.physical import ProcessorHead, RowsAs
@@ -77,7 +77,7 @@ class Shape(Protocol):
         """What ``handleInputRows`` is to be given, by key."""
 
     def batches(self, yielded: Sequence[object]) -> list[Batch]:
-        """What handlers yielded, by the declared output; raises MisfitRow."""
+        """What handlers yielded, by the declared output; raises RowMismatch."""
 
 
 class ProcessorOperator:
@@ -307,7 +307,7 @@ class ProcessorOperator:
     def _emitted(self, method: str, yielded: Sequence[object]) -> list[Batch]:
         try:
             return self._shape.batches(yielded)
-        except MisfitRow as error:
+        except RowMismatch as error:
             doing = f"Output of {self._name}.{method}"
             raise UserCodeFailed(doing, f"row {_cut(error.row)}") from error
 

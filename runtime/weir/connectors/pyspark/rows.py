@@ -22,7 +22,7 @@ from weir.state.row_index import Key
 _WITHOUT_FIELDS: list[str] = []
 
 
-class MisfitRow(TypeError):
+class RowMismatch(TypeError):
     """A row that a processor yielded is not of the declared output."""
 
     def __init__(self, reason: str, row: object) -> None:
@@ -79,13 +79,13 @@ class RowShape:
         return found
 
     def batches(self, yielded: Sequence[object]) -> list[Batch]:
-        """What a processor yielded, as one batch; raises MisfitRow."""
+        """What a processor yielded, as one batch; raises RowMismatch."""
         if not yielded:
             return []
         try:
             return [self._batch(yielded)]
         except (TypeError, ValueError, OverflowError, NotImplementedError) as error:
-            raise self._misfit(yielded, error) from error
+            raise self._mismatch(yielded, error) from error
 
     def _batch(self, yielded: Sequence[object]) -> Batch:
         columns = columns_of(self._positional(yielded), self._fields)
@@ -108,12 +108,12 @@ class RowShape:
         by_name = dict(zip(fields, row, strict=True))
         return tuple([by_name.get(name) for name in self._names])
 
-    def _misfit(self, yielded: Sequence[object], error: Exception) -> MisfitRow:
+    def _mismatch(self, yielded: Sequence[object], error: Exception) -> RowMismatch:
         """The first row that does not fit on its own; all of them together did not."""
         declared = ", ".join(f"{field.name} {field.type}" for field in self._output)
         for row in yielded:
             try:
                 self._batch([row])
             except (TypeError, ValueError, OverflowError, NotImplementedError) as reason:
-                return MisfitRow(f"the declared output is ({declared}): {reason}", row)
-        return MisfitRow(f"the declared output is ({declared}): {error}", yielded[0])
+                return RowMismatch(f"the declared output is ({declared}): {reason}", row)
+        return RowMismatch(f"the declared output is ({declared}): {error}", yielded[0])

@@ -23,14 +23,14 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from weir.connectors.pyspark.conversion import shown, struct_of
 from weir.connectors.pyspark.fetch import Fetch
 from weir.connectors.pyspark.partitions import (
-    Look,
+    DiscoveryRound,
     Offset,
-    look_of,
     partition_of,
+    round_of,
     split_name,
     written,
 )
-from weir.connectors.pyspark.signing import JobKey
+from weir.connectors.pyspark.pickle_signatures import JobKey
 from weir.connectors.pyspark.simple_reader import SimpleAsFull
 from weir.connectors.pyspark.split_reader import CountedReader, WholeReader
 from weir.core.ids import SplitId
@@ -123,7 +123,7 @@ class Enumerator:
 
     def discover(self, seen: str) -> Discovery:
         with self._lock:
-            look = _look(seen) if seen else Look(0, self._ask("initialOffset"))
+            look = _look(seen) if seen else DiscoveryRound(0, self._ask("initialOffset"))
             end = self._latest(look.start)
             if written(end) == written(look.start):
                 return Discovery((), _seen(look), is_final=False)
@@ -131,13 +131,13 @@ class Enumerator:
             splits = tuple(
                 split_name(self._key, look, place, part) for place, part in enumerate(found)
             )
-            return Discovery(splits, _seen(Look(look.number + 1, end)), is_final=False)
+            return Discovery(splits, _seen(DiscoveryRound(look.number + 1, end)), is_final=False)
 
     def completed(self, seen: str, unread: tuple[SplitId, ...]) -> None:
         """All that lies before the oldest look with an unread split has been read for good."""
         if not seen:
             return
-        look = look_of(min(unread)) if unread else _look(seen)
+        look = round_of(min(unread)) if unread else _look(seen)
         if look.number == 0 or written(look.start) == self._committed:
             return
         with self._lock:
@@ -170,10 +170,10 @@ class Enumerator:
             ) from (problem)
 
 
-def _look(seen: str) -> Look:
+def _look(seen: str) -> DiscoveryRound:
     number, start = json.loads(seen)
-    return Look(number, start)
+    return DiscoveryRound(number, start)
 
 
-def _seen(look: Look) -> str:
+def _seen(look: DiscoveryRound) -> str:
     return json.dumps(look)

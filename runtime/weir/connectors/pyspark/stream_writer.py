@@ -25,9 +25,9 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, WriterCom
 
 from weir.connectors import transaction_names
 from weir.connectors.commit_records import CommitRecord, CommitRecords
+from weir.connectors.pyspark.commit_messages import CommitMessages, MessageGone
 from weir.connectors.pyspark.conversion import struct_of
-from weir.connectors.pyspark.messages import MessageGone, Messages
-from weir.connectors.pyspark.signing import JobKey
+from weir.connectors.pyspark.pickle_signatures import JobKey
 from weir.connectors.pyspark.write_call import WriteCall
 from weir.connectors.transaction_names import new_token
 from weir.core.ids import SubtaskId
@@ -35,7 +35,7 @@ from weir.errors import JobRejected
 from weir.ports.operators import Batch, TaskInfo
 from weir.ports.sinks import SealedTransaction
 from weir.ports.user_code_errors import UserCodeFailed
-from weir.storage.objects import store_for
+from weir.storage.stores import store_for
 
 log = logging.getLogger("weir.connectors")
 
@@ -82,8 +82,8 @@ class StreamSink:
         except PySparkNotImplementedError:
             raise NotWritable(self.name) from None
 
-    def messages(self) -> Messages:
-        return Messages(store_for(self.directory), self.directory, self.key)
+    def messages(self) -> CommitMessages:
+        return CommitMessages(store_for(self.directory), self.directory, self.key)
 
     def records(self) -> CommitRecords:
         return CommitRecords(store_for(self.directory), self.directory)

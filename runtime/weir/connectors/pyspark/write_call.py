@@ -15,8 +15,8 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from weir.connectors.pyspark.bounded_queue import Abandoned, BoundedQueue
 from weir.connectors.pyspark.conversion import rows_of, shown
-from weir.connectors.pyspark.hand_off import Abandoned, HandOff
 from weir.ports.operators import Batch
 from weir.ports.user_code_errors import UserCodeFailed
 
@@ -32,7 +32,7 @@ class WriteCall:
         self.name = name
         """Of the transaction."""
         self._first = shown(first.slice(0, 1).to_pylist()[0])
-        self._rows: HandOff[Batch] = HandOff(ROOM_ROWS)
+        self._rows: BoundedQueue[Batch] = BoundedQueue(ROOM_ROWS)
         self._message: Future[WriterCommitMessage | None] = Future()
 
     # -- the mailbox's side

@@ -7,7 +7,7 @@ from pyspark.sql.types import LongType, StructType
 
 from recorded_sources import SCHEMA, Counter, Ledger
 from weir.connectors.pyspark.data_source import DataSourceFormat
-from weir.connectors.pyspark.signing import JobKey
+from weir.connectors.pyspark.pickle_signatures import JobKey
 from weir.dataflow.options import Options
 from weir.dataflow.types import schema_of
 from weir.errors import JobRejected

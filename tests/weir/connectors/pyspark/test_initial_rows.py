@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from one_processor import MAX_PARALLELISM, ProcessorUnderTest, written
+from processor_harness import MAX_PARALLELISM, ProcessorHarness, written
 from spark_processors import Seeded, SeededFrames
 from weir.connectors.pyspark.initial_rows import INITIAL_ROWS
 from weir.connectors.pyspark.processor import FIRED_AT_ONCE
@@ -42,7 +42,7 @@ def initial(*rows):
 
 
 def begun(*rows, processor=None, **more):
-    job = ProcessorUnderTest(processor or Seeded(), initial=INITIAL, **more)
+    job = ProcessorHarness(processor or Seeded(), initial=INITIAL, **more)
     return job.begin(initial(*rows)) if rows else job.begin()
 
 
@@ -90,7 +90,7 @@ def test_a_checkpoint_in_between_holds_what_has_not_been_handed_over():
     job = begun(("a", 10), ("b", 20))
     job.words("a")
 
-    again = ProcessorUnderTest(Seeded(), initial=INITIAL).begin(written(job.capture()))
+    again = ProcessorHarness(Seeded(), initial=INITIAL).begin(written(job.capture()))
 
     assert again.words("a", "b") == [{"word": "a", "total": 12}, {"word": "b", "total": 21}]
 
@@ -101,7 +101,7 @@ def test_a_checkpoint_behind_it_knows_nothing_of_it():
     job.fire()
     assert states(job) == ["total"]
 
-    again = ProcessorUnderTest(Seeded()).begin(written(job.capture()))
+    again = ProcessorHarness(Seeded()).begin(written(job.capture()))
 
     assert again.words("a") == [{"word": "a", "total": 11}]
 
@@ -112,7 +112,7 @@ def test_the_rows_move_with_their_keys_when_the_job_becomes_wider():
     files = initial(*((word, 1) for word in words))
     found = 0
     for index in range(3):
-        part = ProcessorUnderTest(Seeded(), initial=INITIAL, index=index, parallelism=3)
+        part = ProcessorHarness(Seeded(), initial=INITIAL, index=index, parallelism=3)
         part.begin([(part.groups, data) for _, data in files])
         found += sum(row["total"] == 2 for row in part.words(*words))
     assert found == len(words)
@@ -141,7 +141,7 @@ def test_a_failure_names_the_key_and_the_row():
 
 def test_a_job_without_an_initial_state_has_none_to_keep():
     """D1."""
-    job = replace(ProcessorUnderTest(Seeded()), initial=None).begin()
+    job = replace(ProcessorHarness(Seeded()), initial=None).begin()
     assert not job.operator.is_due()
     job.words("a")
     assert states(job) == ["total"]

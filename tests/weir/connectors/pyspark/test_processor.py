@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from one_processor import HandSetClock, ProcessorUnderTest
+from processor_harness import ManualClock, ProcessorHarness
 from spark_processors import Fleeting, History, RunningTotal, Tally, Times
 from weir.errors import JobRejected
 
@@ -24,7 +24,7 @@ class Doing(StatefulProcessor):
 
 def test_a_value_state_keeps_a_total_from_batch_to_batch():
     """D1."""
-    job = ProcessorUnderTest(RunningTotal()).begin()
+    job = ProcessorHarness(RunningTotal()).begin()
 
     assert job.process({"word": "a", "amount": 1}, {"word": "a", "amount": 2}) == [
         {"word": "a", "total": 3}
@@ -34,7 +34,7 @@ def test_a_value_state_keeps_a_total_from_batch_to_batch():
 
 def test_a_list_state_keeps_its_elements_in_order_until_it_is_cleared():
     """D1."""
-    job = ProcessorUnderTest(History()).begin()
+    job = ProcessorHarness(History()).begin()
     job.process({"word": "a", "amount": 7})
 
     assert job.process({"word": "a", "amount": 5}) == [
@@ -46,7 +46,7 @@ def test_a_list_state_keeps_its_elements_in_order_until_it_is_cleared():
 
 def test_a_map_state_keeps_entries_until_they_are_removed():
     """D1."""
-    job = ProcessorUnderTest(Tally()).begin()
+    job = ProcessorHarness(Tally()).begin()
     job.process({"word": "a", "amount": 7}, {"word": "a", "amount": 7})
 
     assert job.process({"word": "a", "amount": 5}) == [
@@ -58,7 +58,7 @@ def test_a_map_state_keeps_entries_until_they_are_removed():
 
 def test_values_with_a_time_to_live_are_gone_when_it_is_over():
     """S1."""
-    job = ProcessorUnderTest(Fleeting()).begin()
+    job = ProcessorHarness(Fleeting()).begin()
     job.words("a")
     job.clock.now += 999
     assert job.words("a") == [{"word": "a", "total": 2}]
@@ -73,7 +73,7 @@ def test_keys_come_in_the_order_of_their_first_row_and_rows_as_they_came():
     def told(key, rows):
         yield (f"{key[0]}: {[row.amount for row in rows]}", 0)
 
-    job = ProcessorUnderTest(Doing(told)).begin()
+    job = ProcessorHarness(Doing(told)).begin()
     rows = [("b", 1), ("a", 2), ("b", 3), ("c", 4), ("a", 5)]
 
     emitted = job.process(*({"word": word, "amount": amount} for word, amount in rows))
@@ -87,7 +87,7 @@ def test_a_null_is_a_key_and_so_is_not_a_number():
     def counted(key, rows):
         yield (str(key), len(list(rows)))
 
-    job = ProcessorUnderTest(
+    job = ProcessorHarness(
         Doing(counted), inputs="word double, amount bigint", output="word string, total bigint"
     ).begin()
     rows = [{"word": word, "amount": 1} for word in (None, float("nan"), float("-nan"), None)]
@@ -108,7 +108,7 @@ def test_rows_behave_as_those_of_pyspark():
             assert key == (row.word,) == (row["word"],)
         return ()
 
-    ProcessorUnderTest(Doing(look), inputs="word string, count bigint").begin().process(
+    ProcessorHarness(Doing(look), inputs="word string, count bigint").begin().process(
         {"word": "a", "count": 3}
     )
 
@@ -130,7 +130,7 @@ def test_rows_behave_as_those_of_pyspark():
 )
 def test_output_counts_by_name_where_it_has_names_and_else_by_position(row):
     """D1."""
-    job = ProcessorUnderTest(Doing(lambda *_: [row])).begin()
+    job = ProcessorHarness(Doing(lambda *_: [row])).begin()
 
     assert job.words("a") == [{"word": "a", "total": 1}]
 
@@ -141,7 +141,7 @@ def test_output_counts_by_name_where_it_has_names_and_else_by_position(row):
 )
 def test_a_processor_is_told_the_times_of_its_mode(mode, times):
     """D6."""
-    job = ProcessorUnderTest(Times(), time_mode=mode, clock=HandSetClock(5_000)).begin()
+    job = ProcessorHarness(Times(), time_mode=mode, clock=ManualClock(5_000)).begin()
     job.operator.advance(4_000)
 
     assert [row["total"] for row in job.words("a")] == times
@@ -150,13 +150,13 @@ def test_a_processor_is_told_the_times_of_its_mode(mode, times):
 def test_each_operator_runs_a_processor_of_its_own():
     """R3: a slot that is reset in place begins with what the user wrote."""
     processor = Doing(lambda *_: [])
-    ProcessorUnderTest(processor).begin()
+    ProcessorHarness(processor).begin()
 
     assert not hasattr(processor, "handle")
 
 
 def test_an_empty_batch_and_a_flush_give_nothing():
-    job = ProcessorUnderTest(RunningTotal()).begin()
+    job = ProcessorHarness(RunningTotal()).begin()
 
     assert job.process() == []
     assert list(job.operator.flush()) == []
@@ -171,7 +171,7 @@ def test_close_reaches_the_processor():
         def close(self):
             closed.append(self)
 
-    job = ProcessorUnderTest(Closing()).begin()
+    job = ProcessorHarness(Closing()).begin()
     job.operator.close()
 
     assert len(closed) == 1
@@ -180,7 +180,7 @@ def test_close_reaches_the_processor():
 def test_what_is_no_processor_is_refused():
     """U3."""
     with pytest.raises(JobRejected, match="a str is no StatefulProcessor"):
-        ProcessorUnderTest("count please").begin()
+        ProcessorHarness("count please").begin()
 
 
 def test_states_are_declared_in_init_only():
@@ -193,7 +193,7 @@ def test_states_are_declared_in_init_only():
         def handleInputRows(self, *_):  # noqa: N802 - PySpark's name
             return iter([self.handle.getValueState("late", "n int")])
 
-    job = ProcessorUnderTest(Late()).begin()
+    job = ProcessorHarness(Late()).begin()
 
     with pytest.raises(JobRejected, match="'late' is asked for outside of init"):
         job.words("a")

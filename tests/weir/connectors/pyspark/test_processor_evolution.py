@@ -2,7 +2,7 @@
 
 from pyspark.sql import Row
 
-from one_processor import ProcessorUnderTest, written
+from processor_harness import ProcessorHarness, written
 from spark_processors import Remembering
 from weir.core.ids import CheckpointId
 from weir.state.snapshot_files import read_keyed
@@ -12,7 +12,7 @@ NEW = "count long, seen double, note string"
 
 
 def kept(kind, schema, *amounts, files=(), **place):
-    job = ProcessorUnderTest(Remembering(kind, schema), **place).begin(files)
+    job = ProcessorHarness(Remembering(kind, schema), **place).begin(files)
     job.process(*({"word": "a", "amount": amount} for amount in amounts))
     return job
 
@@ -53,11 +53,11 @@ def test_a_map_finds_its_entries_by_wider_keys():
 
 def test_structs_change_inside():
     """S12: fields of a field, also in an array."""
-    old = ProcessorUnderTest(Remembering("value", "a array<struct<n:int,gone:string>>"))
+    old = ProcessorHarness(Remembering("value", "a array<struct<n:int,gone:string>>"))
     old.begin().process({"word": "a", "amount": 3})
     files = written(old.capture())
 
-    new = ProcessorUnderTest(Remembering("value", "a array<struct<n:bigint,new:string>>"))
+    new = ProcessorHarness(Remembering("value", "a array<struct<n:bigint,new:string>>"))
 
     assert told(new.begin(files)) == f"[([{Row(n=3, new=None)}],)]"
 
@@ -67,7 +67,7 @@ def test_a_state_that_the_checkpoint_has_not_begins_empty():
     old = kept("value", OLD, 7)
     new = Remembering("value", OLD, more=("second", "n int"))
 
-    job = ProcessorUnderTest(new).begin(written(old.capture()))
+    job = ProcessorHarness(new).begin(written(old.capture()))
 
     assert told(job) == "[(7, 7.0, '7')]"
     assert [piece.name for piece in job.capture().keyed] == ["first", "second"]

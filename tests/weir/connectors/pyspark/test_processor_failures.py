@@ -5,7 +5,7 @@ import pickle
 import pytest
 from pyspark.sql import Row
 
-from one_processor import ProcessorUnderTest
+from processor_harness import ProcessorHarness
 from spark_processors import Reminder, RunningTotal
 from weir.ports.user_code_errors import UserCodeFailed
 
@@ -20,7 +20,7 @@ class DividesByAmount(RunningTotal):
 
 def test_a_failure_names_the_method_the_key_and_the_row():
     """U3."""
-    job = ProcessorUnderTest(DividesByAmount()).begin()
+    job = ProcessorHarness(DividesByAmount()).begin()
 
     with pytest.raises(UserCodeFailed) as failed:
         job.process(*({"word": "a", "amount": amount} for amount in (1, 0, 2)))
@@ -32,7 +32,7 @@ def test_a_failure_names_the_method_the_key_and_the_row():
 
 def test_a_failure_names_the_lines_of_the_user():
     """U3: file, line and function of the user's own code, and none of Weir's."""
-    job = ProcessorUnderTest(DividesByAmount()).begin()
+    job = ProcessorHarness(DividesByAmount()).begin()
 
     with pytest.raises(UserCodeFailed) as failed:
         job.process({"word": "a", "amount": 0})
@@ -45,7 +45,7 @@ def test_a_failure_names_the_lines_of_the_user():
 
 def test_a_long_row_is_cut():
     """U3."""
-    job = ProcessorUnderTest(DividesByAmount()).begin()
+    job = ProcessorHarness(DividesByAmount()).begin()
 
     with pytest.raises(UserCodeFailed) as failed:
         job.process({"word": "a" * 10_000, "amount": 0})
@@ -61,7 +61,7 @@ def test_output_that_is_not_as_declared_names_the_first_such_row():
             for row in rows:
                 yield Row(word=key[0], total=row.amount or "none")
 
-    job = ProcessorUnderTest(Wrong()).begin()
+    job = ProcessorHarness(Wrong()).begin()
 
     with pytest.raises(UserCodeFailed, match=r"Row\(word='b', total='none'\).*total int64"):
         job.process({"word": "a", "amount": 1}, {"word": "b", "amount": 0})
@@ -75,7 +75,7 @@ def test_a_row_with_too_few_columns_is_refused():
             yield key
 
     with pytest.raises(UserCodeFailed, match=r"row \('a',\)"):
-        ProcessorUnderTest(Short()).begin().words("a")
+        ProcessorHarness(Short()).begin().words("a")
 
 
 def test_a_value_that_a_state_cannot_hold_is_refused_when_it_is_put_in():
@@ -87,7 +87,7 @@ def test_a_value_that_a_state_cannot_hold_is_refused_when_it_is_put_in():
             yield Row(word=key[0], total=0)
 
     with pytest.raises(UserCodeFailed, match=r"state 'total': field 'count' is bigint and cannot"):
-        ProcessorUnderTest(Text()).begin().words("a")
+        ProcessorHarness(Text()).begin().words("a")
 
 
 def test_a_failing_timer_is_named():
@@ -97,7 +97,7 @@ def test_a_failing_timer_is_named():
         def handleExpiredTimer(self, *_):  # noqa: N802 - PySpark's name
             raise RuntimeError("no")
 
-    job = ProcessorUnderTest(Broken(), time_mode="EventTime").begin()
+    job = ProcessorHarness(Broken(), time_mode="EventTime").begin()
     job.process({"word": "a", "amount": 20})
     job.operator.advance(100)
 
@@ -113,7 +113,7 @@ def test_a_failing_init_is_named():
             raise RuntimeError("no")
 
     with pytest.raises(UserCodeFailed, match=r"Broken.init failed at no row: RuntimeError: no"):
-        ProcessorUnderTest(Broken()).begin()
+        ProcessorHarness(Broken()).begin()
 
 
 def test_a_failure_survives_pickle():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from one_processor import MAX_PARALLELISM, ProcessorUnderTest
+from processor_harness import MAX_PARALLELISM, ProcessorHarness
 from slots_in_hand import a_barrier
 from spark_processors import History, RunningTotal, Tally
 from weir.core.ids import CheckpointId
@@ -23,7 +23,7 @@ class Layered:
 
     def __init__(self, processor):
         self.processor = processor
-        self.subtask = ProcessorUnderTest(processor, is_incremental=True).begin()
+        self.subtask = ProcessorHarness(processor, is_incremental=True).begin()
         self.layers, self.files = Layers(), {}
         self.number = 0
         self.completed = CheckpointId(0)
@@ -54,7 +54,7 @@ class Layered:
         for index in range(parallelism):
             groups = range_of(index, parallelism, MAX_PARALLELISM)
             files = [(groups, content) for content in contents]
-            subtask = ProcessorUnderTest(self.processor, index=index, parallelism=parallelism)
+            subtask = ProcessorHarness(self.processor, index=index, parallelism=parallelism)
             found += state_of(subtask.begin(files))
         return sorted(found, key=repr)
 

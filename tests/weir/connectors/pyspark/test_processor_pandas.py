@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pandas as pd
 import pytest
 
-from one_processor import ProcessorUnderTest, written
+from processor_harness import ProcessorHarness, written
 from spark_processors import FrameTotal
 from weir.dataflow.physical import RowsAs
 from weir.ports.user_code_errors import UserCodeFailed
@@ -23,7 +23,7 @@ class Yielding(FrameTotal):
 
 
 def in_pandas(processor, **kwargs):
-    return ProcessorUnderTest(processor, rows_as=RowsAs.PANDAS, **kwargs)
+    return ProcessorHarness(processor, rows_as=RowsAs.PANDAS, **kwargs)
 
 
 def test_frames_of_each_key_go_in_and_frames_come_out():

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from one_processor import ProcessorUnderTest, written
+from processor_harness import ProcessorHarness, written
 from spark_processors import Reminder, RunningTotal
 from weir.connectors.pyspark.processor import FIRED_AT_ONCE
 from weir.errors import JobRejected
@@ -12,7 +12,7 @@ from weir.slot.event_time import FOREVER
 
 
 def reminder(mode):
-    return ProcessorUnderTest(Reminder(), time_mode=mode)
+    return ProcessorHarness(Reminder(), time_mode=mode)
 
 
 def test_a_timer_by_event_time_fires_when_the_watermark_reaches_it():
@@ -133,7 +133,7 @@ class Swapped(Reminder):
 
 def test_a_timer_is_handed_over_by_the_names_of_its_parameters():
     """D1: as PySpark does it."""
-    job = ProcessorUnderTest(Swapped(), time_mode="EventTime").begin()
+    job = ProcessorHarness(Swapped(), time_mode="EventTime").begin()
     job.process({"word": "a", "amount": 20})
     job.operator.advance(20)
 
@@ -149,7 +149,7 @@ class Naming(Reminder):
 
 def test_the_key_of_a_timer_has_the_names_of_its_columns():
     """D1: as in PySpark, where it is a Row."""
-    job = ProcessorUnderTest(Naming(), time_mode="EventTime").begin()
+    job = ProcessorHarness(Naming(), time_mode="EventTime").begin()
     job.process({"word": "a", "amount": 20})
     job.operator.advance(20)
 
@@ -160,7 +160,7 @@ def test_the_key_of_a_timer_has_the_names_of_its_columns():
 
 
 def in_time(mode, kind="timestamp"):
-    return ProcessorUnderTest(
+    return ProcessorHarness(
         RunningTotal(),
         inputs=f"word string, amount bigint, at {kind}",
         time_mode=mode,
@@ -222,7 +222,7 @@ def test_without_event_time_no_row_is_late(mode):
 
 def test_a_restored_processor_knows_which_rows_are_late():
     """D4, A10: watermarks are part of the checkpoint."""
-    job = ProcessorUnderTest(
+    job = ProcessorHarness(
         RunningTotal(),
         inputs="word string, amount bigint, at timestamp",
         time_mode="EventTime",

@@ -4,8 +4,8 @@ import pytest
 from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 
 from recorded_sources import SCHEMA, SimpleCounter
-from split_reading import rest_of
-from weir.connectors.pyspark.signing import JobKey
+from split_reads import rest_of
+from weir.connectors.pyspark.pickle_signatures import JobKey
 from weir.connectors.pyspark.stream_reader import StreamSource
 from weir.dataflow.types import schema_of
 from weir.errors import JobRejected

@@ -9,11 +9,11 @@ from pyspark.sql import Row
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from recorded_sources import SCHEMA, Counter, notes
-from split_reading import next_batch, patiently, rest_of
+from split_reads import next_batch, patiently, rest_of
 from weir.connectors.pyspark import fetch
-from weir.connectors.pyspark.partitions import look_of
+from weir.connectors.pyspark.partitions import round_of
+from weir.connectors.pyspark.pickle_signatures import InvalidSignature, JobKey
 from weir.connectors.pyspark.row_digest import CHUNK_ROWS
-from weir.connectors.pyspark.signing import JobKey, NotOurs
 from weir.connectors.pyspark.split_reader import ReplayDiffers, WholeReader
 from weir.connectors.pyspark.stream_reader import StreamSource
 from weir.core.ids import SplitId
@@ -140,7 +140,7 @@ def test_a_split_that_another_key_has_signed_is_not_unpickled():
     """X2."""
     split = only_split(counter())
     other = StreamSource("counter", Counter({}), schema_of(SCHEMA), JobKey(b"o" * 32))
-    with pytest.raises(NotOurs, match=r"partition of data source counter.*WEIR_SECRET"):
+    with pytest.raises(InvalidSignature, match=r"partition of data source counter.*WEIR_SECRET"):
         other.open(split, "")
 
 
@@ -148,7 +148,7 @@ def test_a_signed_partition_counts_only_where_it_was_found():
     """X2: nobody can put an old partition in the place of another."""
     first, second = counter().discover("").splits
     forged = SplitId(".".join([*second.split(".")[:2], first.split(".")[2]]))
-    with pytest.raises(NotOurs):
+    with pytest.raises(InvalidSignature):
         counter().open(forged, "")
 
 
@@ -393,4 +393,4 @@ def test_the_look_that_found_a_split_can_be_told_from_its_name():
     """R5."""
     source = counter(step="10")
     second = source.discover(source.discover("").seen)
-    assert [look_of(split) for split in second.splits] == [(1, {"next": 10})] * 2
+    assert [round_of(split) for split in second.splits] == [(1, {"next": 10})] * 2

@@ -7,16 +7,16 @@ import pytest
 from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, WriterCommitMessage
 
 from recorded_sources import SCHEMA, Ledger, Written, ledger_rows
-from split_reading import patiently
+from split_reads import patiently
 from weir.connectors.pyspark import write_call
-from weir.connectors.pyspark.signing import JobKey, NotOurs
+from weir.connectors.pyspark.pickle_signatures import InvalidSignature, JobKey
 from weir.connectors.pyspark.stream_writer import StreamSink
 from weir.core.ids import Millis, OperatorId, SubtaskId
 from weir.dataflow.types import schema_of
 from weir.errors import JobRejected
 from weir.ports.operators import TaskInfo
 from weir.ports.user_code_errors import UserCodeFailed
-from weir.storage.objects import store_for
+from weir.storage.stores import store_for
 
 KEY = JobKey(b"k" * 32)
 SUBTASK = SubtaskId(OperatorId("out"), 0)
@@ -315,7 +315,7 @@ def test_a_message_that_is_gone_is_named(make):
 def test_a_message_that_another_key_has_signed_is_not_unpickled(make):
     """X2."""
     name = sealed(make(key=JobKey(b"o" * 32)).open(place()), 1)
-    with pytest.raises(NotOurs, match="commit message"):
+    with pytest.raises(InvalidSignature, match="commit message"):
         make().committer().commit(1, (name,))
 
 
@@ -326,7 +326,7 @@ def test_a_message_counts_for_its_own_transaction_only(make, tmp_path):
     first, second = sealed(writer, 1), sealed(writer, 2)
     directory = tmp_path / "job" / "_staging"
     (directory / second).write_bytes((directory / first).read_bytes())
-    with pytest.raises(NotOurs):
+    with pytest.raises(InvalidSignature):
         sink.committer().commit(1, (second,))
 
 
