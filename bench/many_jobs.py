@@ -19,13 +19,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import operator_process
-from bare_api import bare_api, free_ports
-from bare_client import GROUP, JOBS, Client, Object, connected, ours
+from crash_scenarios import job_object, job_spec
+from fake_driver import PretendDriver
+from fake_kubelet import FakeKubelet, Pace, fake_kubelet
+from fake_storage import Completion
+from local_api_server import bare_api, free_ports
 from operator_process import OperatorProcess, Place
-from operator_scenes import job_object, job_spec
-from pretend_driver import PretendDriver
-from pretend_kubelet import Pace, PretendKubelet, pretend_kubelet
-from pretend_storage import Completion
+from raw_api_client import GROUP, JOBS, Client, Object, connected, ours
 
 NAMESPACE = "many"
 CORE = "0"
@@ -166,7 +166,7 @@ async def opened(folder: Path, checkpoint_s: float) -> AsyncIterator[Bench]:
         place = Place(api.kubeconfig(), "", port, folder / "operator.log")
         async with (
             connected(api) as client,
-            pretend_kubelet(client, port, Pace(checkpoint_s=checkpoint_s)) as kubelet,
+            fake_kubelet(client, port, Pace(checkpoint_s=checkpoint_s)) as kubelet,
         ):
             metadata = {"name": NAMESPACE}
             body = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
@@ -182,7 +182,7 @@ async def opened(folder: Path, checkpoint_s: float) -> AsyncIterator[Bench]:
             assert not kubelet.failures, kubelet.failures
 
 
-async def _watched(bench: Bench, kubelet: PretendKubelet) -> None:
+async def _watched(bench: Bench, kubelet: FakeKubelet) -> None:
     kubelet.heard_of_pod = bench.watch.heard_of_pod
     kubelet.completed = bench.watch.heard_of_checkpoint
     while True:

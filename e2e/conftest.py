@@ -21,11 +21,11 @@ from bucket import Bucket, open_bucket
 from chart import NAMESPACE as OPERATOR_NAMESPACE
 from cluster import Cluster, running_cluster
 from deployed_job import DeployedJob, deployed_job
-from evidence import collect
+from failure_report import collect
+from fault_injection import Scene
 from installed_operator import InstalledOperator, installed_operator
-from mishaps import Scene
-from promise_report import in_words, promises
 from random_seed import SEED, runs_all
+from scenario_report import in_words, promises
 
 FAILURES = Path(__file__).parent.parent / "build" / "e2e"
 REPORT = FAILURES / "promises.txt"

@@ -9,9 +9,9 @@ from statistics import median
 
 import pytest
 
-from mishaps import KILLS, TWO_DRIVERS
+from fault_injection import KILLS, TWO_DRIVERS
 from random_seed import dice, show
-from survival import called, went_on
+from recovery_check import called, went_on
 
 pytestmark = pytest.mark.chaos
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from bare_api import bare_api
-from operator_plays import Cell, Played, cells_of, theatre
-from operator_scenes import SCENES
-from pretend_storage import Missing, PretendStorage, Start
+from crash_runs import Cell, Played, cells_of, theatre
+from crash_scenarios import SCENES
+from fake_storage import Missing, PretendStorage, Start
+from local_api_server import bare_api
 from random_seed import SEED, dice, runs_all, show
 
 SAMPLED = 2

@@ -14,14 +14,14 @@ import pytest
 import yaml
 
 import weir
-from admission import admit
-from resource_page import page
+from crd_admission import admit
+from resource_reference import page
 from source_tree import ROOT
 from weir_operator.__main__ import read_settings
-from weir_operator.cluster import places
+from weir_operator.cluster import api_paths
+from weir_operator.controller.watch_probe import CANARY
 from weir_operator.crd.definitions import job_definition
-from weir_operator.handlers.canary import CANARY
-from weir_operator.resource.judging import Refused, judge_job
+from weir_operator.resource.validation import Refused, judge_job
 
 CHART = ROOT / "helm" / "weir"
 EXAMPLES = sorted(set((ROOT / "manifests").glob("*.yaml")) - {ROOT / "manifests" / "install.yaml"})
@@ -29,8 +29,8 @@ VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 GUIDE = (ROOT / "docs" / "kubernetes.md").read_text()
 
-SUBRESOURCES = {f"{kind.plural}/finalizers" for kind in (places.JOBS, places.SNAPSHOTS)} | {
-    f"{kind.plural}/status" for kind in (places.JOBS, places.SNAPSHOTS)
+SUBRESOURCES = {f"{kind.plural}/finalizers" for kind in (api_paths.JOBS, api_paths.SNAPSHOTS)} | {
+    f"{kind.plural}/status" for kind in (api_paths.JOBS, api_paths.SNAPSHOTS)
 }
 
 each_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
@@ -106,7 +106,9 @@ def test_the_chart_has_the_version_of_the_project():
 
 def test_the_operator_may_use_what_it_speaks_of_and_nothing_else():
     """K9: one page of the operator lists all kinds of objects that it asks for."""
-    named = {place.plural for place in vars(places).values() if isinstance(place, places.Place)}
+    named = {
+        place.plural for place in vars(api_paths).values() if isinstance(place, api_paths.Place)
+    }
 
     allowed = {resource for rule in rules_of_the_operator() for resource in rule["resources"]}
 

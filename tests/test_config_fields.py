@@ -10,12 +10,12 @@ from config_readers import models_in, unread_fields
 from source_tree import PACKAGES, Module, modules
 from weir.api import JobConfig
 from weir.api.model import Model
-from weir_operator.__main__ import Settings
-from weir_operator.resource.job import CheckpointedJobSpec
-from weir_operator.resource.pods import Variable, Volume, VolumeMount
+from weir_operator.__main__ import OperatorSettings
+from weir_operator.resource.job_spec import CheckpointedJobSpec
+from weir_operator.resource.pod_settings import EnvironmentVariable, Volume, VolumeMount
 from weir_operator.resource.snapshot import CheckpointedJobSnapshotSpec
 
-HANDED_ON = {Variable, Volume, VolumeMount}
+HANDED_ON = {EnvironmentVariable, Volume, VolumeMount}
 """Parts of a pod, which the operator writes into the pod's manifest as they are."""
 
 
@@ -99,4 +99,4 @@ def test_every_setting_of_the_operator_has_a_reader(sources):
         and ast.unparse(node.value) in {"settings", "self._settings"}
     }
 
-    assert {field.name for field in dataclasses.fields(Settings)} - read == set()
+    assert {field.name for field in dataclasses.fields(OperatorSettings)} - read == set()

@@ -3,7 +3,7 @@
 import re
 
 from source_tree import ROOT
-from weir_operator.manifests.places import SPARK_ARCHIVE, SPARK_CLASSES
+from weir_operator.manifests.pod_layout import SPARK_ARCHIVE, SPARK_CLASSES
 
 PIN = re.compile(r"^([a-z0-9-]+)==([^ ]+)(.*) \\$", re.MULTILINE)
 IMAGE_LOCK = (ROOT / "requirements" / "runtime.txt").read_text()

@@ -17,7 +17,7 @@ from aiohttp import web
 from multidict import CIMultiDict
 from yarl import URL
 
-from bare_client import Client
+from raw_api_client import Client
 
 T = TypeVar("T")
 

@@ -38,28 +38,28 @@ from weir.api.environment_variables import (
     WEIR_OPERATOR_OWN_NAMESPACE,
 )
 from weir.errors import JobRejected, Unavailable, WeirError
-from weir_operator.cluster import access
-from weir_operator.cluster.answers import ApiRefused, Request, good
-from weir_operator.cluster.contacts import Contacts
-from weir_operator.cluster.lease import Lease
-from weir_operator.cluster.listing import everything, sweep
-from weir_operator.cluster.looking import Eyes
-from weir_operator.cluster.making import Hands
-from weir_operator.cluster.places import JOBS, NODES, Key
-from weir_operator.cluster.room import make_room
-from weir_operator.cluster.sights import see_node
-from weir_operator.cluster.watched import Watched
+from weir_operator.cluster import api_client
+from weir_operator.cluster.api_paths import JOBS, NODES, Key
+from weir_operator.cluster.api_requests import ApiRefused, Request, good
+from weir_operator.cluster.cluster_reader import Eyes
+from weir_operator.cluster.cluster_writer import Hands
+from weir_operator.cluster.connection_limits import make_room
+from weir_operator.cluster.driver_credentials import Contacts
+from weir_operator.cluster.informer_cache import Watched
+from weir_operator.cluster.leader_election import Lease
+from weir_operator.cluster.observation import see_node
+from weir_operator.cluster.resync import everything, sweep
+from weir_operator.controller import json_log
+from weir_operator.controller.action_executor import Actor
+from weir_operator.controller.health_server import Health
+from weir_operator.controller.informers import Watches, quieten, registry_of, settings_of
+from weir_operator.controller.job_reconciler import JobLooks
+from weir_operator.controller.operator_metrics import Metrics
+from weir_operator.controller.report_watcher import Listening
+from weir_operator.controller.snapshot_reconciler import SnapshotLooks
+from weir_operator.controller.watch_probe import Canary
+from weir_operator.controller.work_queue import Desk, Look, Looked
 from weir_operator.driver_client import DriverClient
-from weir_operator.handlers import journal
-from weir_operator.handlers.acting import Actor
-from weir_operator.handlers.canary import Canary
-from weir_operator.handlers.desk import Desk, Look, Looked
-from weir_operator.handlers.health import Health
-from weir_operator.handlers.jobs import JobLooks
-from weir_operator.handlers.listening import Listening
-from weir_operator.handlers.metrics import Metrics
-from weir_operator.handlers.snapshots import SnapshotLooks
-from weir_operator.handlers.watching import Watches, quieten, registry_of, settings_of
 from weir_operator.manifests.network_policy import Peers
 
 log = logging.getLogger("weir_operator")
@@ -154,8 +154,8 @@ class Operator:
         self._settings = settings
         self._configuration = configuration
         self._metrics = metrics
-        self.api = access.RestApi(configuration, metrics.called)
-        self._own_api = access.RestApi(configuration, metrics.called)
+        self.api = api_client.RestApi(configuration, metrics.called)
+        self._own_api = api_client.RestApi(configuration, metrics.called)
         """For what must not wait behind the calls of a thousand looks."""
         self._client = DriverClient()
         self._watched = Watched()
@@ -278,7 +278,7 @@ async def run(settings: Settings) -> None:
     metrics = Metrics()
     health = Health(metrics, now)
     await health.serve(settings.health_port, settings.metrics_port)
-    operator = Operator(settings, await access.find(settings.kubeconfig), metrics)
+    operator = Operator(settings, await api_client.find(settings.kubeconfig), metrics)
     try:
         await operator.reached()
         health.is_ready = True
@@ -308,7 +308,7 @@ async def _first_to_end(*coroutines: Coroutine[object, object, None]) -> None:
 
 def main() -> None:
     settings = read_settings(sys.argv[1:])
-    journal.begin(settings.log_level, as_json=settings.log_format == "json")
+    json_log.begin(settings.log_level, as_json=settings.log_format == "json")
     quieten()
     make_room()
     try:

@@ -19,10 +19,10 @@ from pydantic import TypeAdapter, ValidationError
 from weir.api.report import CheckpointReport, JobReport
 from weir.api.report import RequestReport as SaidRequest
 from weir.api.storage_url import DurableUrl, StorageUrl
-from weir_operator.plan.actions import RequestCheckpoint, RequestSavepoint, RequestStop
-from weir_operator.plan.memo import Memo
-from weir_operator.plan.observing import DriverReport, RequestReport, Silence
-from weir_operator.resource.progress import LastCheckpoint
+from weir_operator.plan.bounded_cache import Memo
+from weir_operator.plan.cluster_actions import RequestCheckpoint, RequestSavepoint, RequestStop
+from weir_operator.plan.observed_state import DriverReport, RequestReport, Silence
+from weir_operator.resource.status_fields import LastCheckpoint
 
 log = logging.getLogger("weir_operator.driver_client")
 

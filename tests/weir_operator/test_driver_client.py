@@ -19,8 +19,8 @@ from weir_operator.driver_client import (
     authorities,
     understood,
 )
-from weir_operator.plan.actions import RequestCheckpoint, RequestSavepoint, RequestStop
-from weir_operator.plan.observing import Silence
+from weir_operator.plan.cluster_actions import RequestCheckpoint, RequestSavepoint, RequestStop
+from weir_operator.plan.observed_state import Silence
 
 NO_REPORT = "its API answers, but not with a report of it"
 RUNNING = {"attempt": 3, "phase": "RUNNING"}

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 import yaml
 
 from weir.api.model import Model
-from weir_operator.crd.rules import Rule, job_rules, snapshot_rules, with_rules
-from weir_operator.crd.structural import Schema, structural_schema
-from weir_operator.resource.job import CheckpointedJobSpec
-from weir_operator.resource.names import GROUP, JOB, SNAPSHOT, VERSION, Kind
+from weir_operator.crd.cel_rules import Rule, job_rules, snapshot_rules, with_rules
+from weir_operator.crd.structural_schema import Schema, structural_schema
+from weir_operator.resource.api_group import GROUP, JOB, SNAPSHOT, VERSION, Kind
+from weir_operator.resource.job_spec import CheckpointedJobSpec
 from weir_operator.resource.snapshot import (
     CheckpointedJobSnapshotSpec,
     CheckpointedJobSnapshotStatus,

@@ -5,15 +5,15 @@ plan's. The same order gives the same manifest, so whoever makes an object again
 the same one.
 """
 
-from weir_operator.manifests.configuration import config
-from weir_operator.manifests.disposal import disposal_job
-from weir_operator.manifests.driver import driver_pod
+from weir_operator.manifests.config_map import config
+from weir_operator.manifests.disposal_job import disposal_job
+from weir_operator.manifests.disruption_budget import budget
+from weir_operator.manifests.driver_attempt import DriverOrder
+from weir_operator.manifests.driver_pod import driver_pod
 from weir_operator.manifests.driver_service import service
-from weir_operator.manifests.executor_budget import budget
-from weir_operator.manifests.job_keys import keys
+from weir_operator.manifests.job_secret import keys
 from weir_operator.manifests.network_policy import network_policy
-from weir_operator.manifests.order import DriverOrder
-from weir_operator.manifests.ownership import Manifest, Owner
+from weir_operator.manifests.owner_reference import Manifest, Owner
 
 __all__ = [
     "DriverOrder",

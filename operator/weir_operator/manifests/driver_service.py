@@ -4,10 +4,10 @@ It outlives attempts, so it asks for no number. It has no address of its own: a 
 the driver's pod is all that is wanted, even before the driver is ready.
 """
 
-from weir_operator.manifests.names import Role, labels, selector, service_name
-from weir_operator.manifests.ownership import Manifest, Owner
-from weir_operator.manifests.places import PORTS
-from weir_operator.resource.names import JOB
+from weir_operator.manifests.object_names import Role, labels, selector, service_name
+from weir_operator.manifests.owner_reference import Manifest, Owner
+from weir_operator.manifests.pod_layout import PORTS
+from weir_operator.resource.api_group import JOB
 
 
 def service(owner: Owner) -> Manifest:

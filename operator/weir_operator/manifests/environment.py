@@ -26,19 +26,19 @@ from weir.api.environment_variables import (
     WEIR_TOKEN,
 )
 from weir.api.recovery_config import ClaimMode
-from weir_operator.manifests.executor import local_directory
-from weir_operator.manifests.job_keys import SECRET, TOKEN
-from weir_operator.manifests.names import keys_name
-from weir_operator.manifests.order import DriverOrder
-from weir_operator.manifests.ownership import Manifest, Owner
-from weir_operator.manifests.places import (
+from weir_operator.manifests.driver_attempt import DriverOrder
+from weir_operator.manifests.executor_template import local_directory
+from weir_operator.manifests.job_secret import SECRET, TOKEN
+from weir_operator.manifests.object_names import keys_name
+from weir_operator.manifests.owner_reference import Manifest, Owner
+from weir_operator.manifests.pod_layout import (
     API_PORT,
     CONFIG_DIRECTORY,
     JOB_FILE,
     TERMINATION_LOG,
 )
-from weir_operator.manifests.shaping import literal
-from weir_operator.resource.progress import RestorePoint, RestoreType
+from weir_operator.manifests.pod_template import literal
+from weir_operator.resource.status_fields import RestorePoint, RestoreType
 
 MASTER = "k8s://https://kubernetes.default.svc"
 YES = "true"

@@ -9,10 +9,10 @@ author wants.
 
 from collections.abc import Mapping, Sequence
 
-from weir_operator.manifests.names import JOB_LABEL, labels, network_policy_name
-from weir_operator.manifests.ownership import Manifest, Owner
-from weir_operator.manifests.places import API_PORT
-from weir_operator.resource.names import JOB
+from weir_operator.manifests.object_names import JOB_LABEL, labels, network_policy_name
+from weir_operator.manifests.owner_reference import Manifest, Owner
+from weir_operator.manifests.pod_layout import API_PORT
+from weir_operator.resource.api_group import JOB
 
 Peers = Sequence[Mapping[str, object]]
 """Peers of a NetworkPolicy, in the words of Kubernetes."""

@@ -8,9 +8,9 @@ at all, the pod is as large as it must be.
 
 import re
 
-from weir_operator.resource.amounts import exactly
-from weir_operator.resource.job import CheckpointedJobSpec
-from weir_operator.resource.pods import PodShape, Resources
+from weir_operator.resource.job_spec import CheckpointedJobSpec
+from weir_operator.resource.kubernetes_quantity import exactly
+from weir_operator.resource.pod_settings import PodShape, Resources
 
 MEBIBYTE = 1 << 20
 

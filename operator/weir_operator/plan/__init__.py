@@ -6,9 +6,9 @@ crash between any two calls to the cluster can be played through in a test, call
 Rule: nothing in this package waits, logs, asks the time or speaks to the API server.
 """
 
-from weir_operator.plan.deciding import plan
-from weir_operator.plan.drafting import Plan
-from weir_operator.plan.observing import Observed
-from weir_operator.plan.snapshots import SnapshotPlan, plan_snapshot
+from weir_operator.plan.job_plan import Plan
+from weir_operator.plan.observed_state import Observed
+from weir_operator.plan.planner import plan
+from weir_operator.plan.snapshot_plan import SnapshotPlan, plan_snapshot
 
 __all__ = ["Observed", "Plan", "SnapshotPlan", "plan", "plan_snapshot"]

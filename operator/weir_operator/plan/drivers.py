@@ -7,15 +7,15 @@ node was cut off, the log in the checkpoint storage lets only one of them go on 
 
 from dataclasses import dataclass
 
-from weir_operator.manifests.names import driver_name
-from weir_operator.plan.actions import CreateDriver, DeleteDriver, Ensure, ReadLive
-from weir_operator.plan.drafting import Plan, later
+from weir_operator.manifests.object_names import driver_name
+from weir_operator.plan.cluster_actions import CreateDriver, DeleteDriver, Ensure, ReadLive
+from weir_operator.plan.job_plan import Plan, later
 from weir_operator.plan.local_recovery import decide
-from weir_operator.plan.observing import DriverPod, DriverReport, Observed, Part
-from weir_operator.plan.versions import Goal, read
+from weir_operator.plan.observed_state import DriverPod, DriverReport, Observed, Part
+from weir_operator.plan.spec_versions import Goal, read
 from weir_operator.resource.deadlines import StartPhase
-from weir_operator.resource.job import CheckpointedJobSpec
-from weir_operator.resource.progress import DriverStatus, LocalRecoveryStatus, SpecVersion
+from weir_operator.resource.job_spec import CheckpointedJobSpec
+from weir_operator.resource.status_fields import DriverStatus, LocalRecoveryStatus, SpecVersion
 
 LOOK_MS = 1_000
 """How soon to look again at a pod that was told to end."""

@@ -15,7 +15,7 @@ arrives here together with what was learned about the volume behind it.
 from dataclasses import dataclass
 from typing import assert_never
 
-from weir_operator.resource.progress import LocalRecoveryStatus
+from weir_operator.resource.status_fields import LocalRecoveryStatus
 
 REMEDY = "use a hostPath or a claim on a local PersistentVolume"
 

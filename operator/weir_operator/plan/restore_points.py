@@ -10,8 +10,8 @@ makes a beginning without state.
 from datetime import datetime
 
 from weir.api.recovery_config import RecoveryConfig
-from weir_operator.resource.progress import LastCheckpoint, RestorePoint, RestoreType
-from weir_operator.resource.upgrade import UpgradeMode
+from weir_operator.resource.status_fields import LastCheckpoint, RestorePoint, RestoreType
+from weir_operator.resource.upgrade_policy import UpgradeMode
 
 
 def first(recovery: RecoveryConfig, mode: UpgradeMode, now: datetime) -> RestorePoint:

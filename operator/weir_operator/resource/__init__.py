@@ -5,13 +5,13 @@ nothing that knows Kopf or a client. The definitions in ``crds/`` are made from 
 field is described once. Settings of the runtime are those of ``weir.api``, by inheritance.
 """
 
-from weir_operator.resource.job import CheckpointedJobSpec
-from weir_operator.resource.judging import Refused, judge_job, judge_snapshot, judge_status
+from weir_operator.resource.job_spec import CheckpointedJobSpec
 from weir_operator.resource.snapshot import (
     CheckpointedJobSnapshotSpec,
     CheckpointedJobSnapshotStatus,
 )
 from weir_operator.resource.status import CheckpointedJobStatus
+from weir_operator.resource.validation import Refused, judge_job, judge_snapshot, judge_status
 
 __all__ = [
     "CheckpointedJobSnapshotSpec",

@@ -10,8 +10,8 @@ from typing import Annotated
 from pydantic import AwareDatetime
 
 from weir.api.truncation import TruncatedTo
-from weir_operator.resource.reported import Count, Reported
-from weir_operator.resource.text import Text
+from weir_operator.resource.status_model import Count, Reported
+from weir_operator.resource.string_types import Text
 
 
 class ConditionType(StrEnum):

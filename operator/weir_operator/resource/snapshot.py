@@ -16,8 +16,8 @@ from weir.api.config_problem import Problem
 from weir.api.duration import Duration
 from weir.api.model import Model
 from weir.api.storage_url import DurableUrl
-from weir_operator.resource.reported import Count, Reported
-from weir_operator.resource.text import Label, Line, ObjectName
+from weir_operator.resource.status_model import Count, Reported
+from weir_operator.resource.string_types import Label, Line, ObjectName
 
 
 class SnapshotType(StrEnum):

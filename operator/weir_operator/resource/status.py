@@ -11,7 +11,8 @@ from typing import Annotated
 from pydantic import AwareDatetime, Field, StrictBool
 
 from weir_operator.resource.conditions import Condition
-from weir_operator.resource.progress import (
+from weir_operator.resource.list_map import By
+from weir_operator.resource.status_fields import (
     Answered,
     DriverStatus,
     Failure,
@@ -26,9 +27,8 @@ from weir_operator.resource.progress import (
     Stability,
     Upgrade,
 )
-from weir_operator.resource.reported import Count, Reported
-from weir_operator.resource.text import Line
-from weir_operator.resource.uniqueness import By
+from weir_operator.resource.status_model import Count, Reported
+from weir_operator.resource.string_types import Line
 
 LONGEST_HISTORY = 20
 

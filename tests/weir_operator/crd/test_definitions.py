@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from admission import admit
+from crd_admission import admit
 from source_tree import ROOT
 from weir_operator.crd.definitions import files, job_definition, snapshot_definition
 

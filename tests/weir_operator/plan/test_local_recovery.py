@@ -6,8 +6,8 @@ volume meanwhile; the condition speaks of it, and of the next one if that will d
 
 import pytest
 
-from little_cluster import LittleCluster, a_spec
-from weir_operator.plan.actions import CreateDriver, Ensure
+from fake_cluster import LittleCluster, a_spec
+from weir_operator.plan.cluster_actions import CreateDriver, Ensure
 from weir_operator.plan.local_recovery import (
     Binding,
     BoundTo,
@@ -26,7 +26,7 @@ from weir_operator.plan.local_recovery import (
     OtherVolume,
     resolve,
 )
-from weir_operator.plan.observing import Part
+from weir_operator.plan.observed_state import Part
 
 ON_THE_NODE = HostPath("copies", "/mnt/disks/0")
 

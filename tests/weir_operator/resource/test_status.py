@@ -16,7 +16,8 @@ from weir_operator.resource import (
 )
 from weir_operator.resource.compression import packed
 from weir_operator.resource.conditions import Condition, ConditionStatus, ConditionType
-from weir_operator.resource.progress import (
+from weir_operator.resource.status import LONGEST_HISTORY, LifecycleState
+from weir_operator.resource.status_fields import (
     Action,
     DriverStatus,
     HistoryEntry,
@@ -31,8 +32,7 @@ from weir_operator.resource.progress import (
     UpgradeCause,
     UpgradeStep,
 )
-from weir_operator.resource.status import LONGEST_HISTORY, LifecycleState
-from weir_operator.resource.upgrade import UpgradeMode
+from weir_operator.resource.upgrade_policy import UpgradeMode
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 

@@ -1,0 +1,26 @@
+"""The budget that lets a cluster take a job's executors one at a time.
+
+Each loss is a recovery; when a node pool is renewed, they should not all come at once. The budget
+says how many must stay, not how many may go: Kubernetes can count down only from the scale of a
+controller it knows, and executors belong to a pod. So it follows the number of executors and is
+written again when that changes.
+"""
+
+from weir_operator.manifests.object_names import Role, budget_name, labels, selector
+from weir_operator.manifests.owner_reference import Manifest, Owner
+from weir_operator.manifests.sizing import executors
+from weir_operator.resource.api_group import JOB
+from weir_operator.resource.job_spec import CheckpointedJobSpec
+
+
+def budget(owner: Owner, spec: CheckpointedJobSpec) -> Manifest:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": owner.metadata(JOB, budget_name(owner.name), labels(owner.name)),
+        "spec": {
+            "minAvailable": executors(spec) - 1,
+            "selector": {"matchLabels": selector(owner.name, Role.EXECUTOR)},
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        },
+    }

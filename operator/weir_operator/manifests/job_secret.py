@@ -1,0 +1,25 @@
+"""The Secret with a job's two keys, made once and kept for all its attempts.
+
+One opens the driver's API to the operator (spec X1), the other signs the pickled objects of users
+(spec X2); with another of the latter a job could not read what its own checkpoints hold. They are
+drawn elsewhere: nothing here is random. This is the only manifest in which a secret stands (spec
+X4).
+"""
+
+from weir_operator.manifests.object_names import keys_name, labels
+from weir_operator.manifests.owner_reference import Manifest, Owner
+from weir_operator.resource.api_group import JOB
+
+TOKEN = "token"  # noqa: S105 - the name of the key
+SECRET = "secret"  # noqa: S105 - the name of the key
+
+
+def keys(owner: Owner, token: str, secret: str) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": owner.metadata(JOB, keys_name(owner.name), labels(owner.name)),
+        "type": "Opaque",
+        "immutable": True,
+        "stringData": {TOKEN: token, SECRET: secret},
+    }

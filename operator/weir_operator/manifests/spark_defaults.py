@@ -1,0 +1,128 @@
+"""What Spark is told by ``spark-defaults.conf``, in the driver's client mode.
+
+Three layers again: the sizes that follow from the resources and what lets Java start quickly, both
+of which a user may set otherwise; the user's own settings; and above them what slots, ownership and
+fencing rest on. Executors reach the driver by its pod's address and not by the Service's name:
+while a lost node still holds an older driver, that name may lead to either, and an executor must
+never find the wrong one.
+
+The file has the format of Java's properties. A line break in a value would begin a setting that
+nobody has judged, so everything that has a meaning there is escaped.
+"""
+
+from weir.api.environment_variables import WEIR_HOST
+from weir_operator.manifests import sizing
+from weir_operator.manifests.driver_attempt import DriverOrder
+from weir_operator.manifests.object_names import Role, executor_prefix, pod_labels
+from weir_operator.manifests.owner_reference import Owner
+from weir_operator.manifests.pod_layout import (
+    BLOCKS_PORT,
+    CONFIG_DIRECTORY,
+    EXECUTOR_FILE,
+    SPARK_ARCHIVE,
+    SPARK_CLASSES,
+    SPARK_PORT,
+)
+from weir_operator.resource.job_spec import CheckpointedJobSpec
+from weir_operator.resource.pod_settings import EXECUTOR_CONTAINER
+
+_ESCAPED = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
+_IN_VALUES = str.maketrans(_ESCAPED)
+_IN_KEYS = str.maketrans(_ESCAPED | {sign: f"\\{sign}" for sign in " :=#!"})
+
+SLOT_CORES = 2
+
+AMONG_THEMSELVES = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
+"""Driver and executors know each other, and nobody else can read what they say: the slots' secret
+and the user's program go that way. Rows do not."""
+
+
+QUICK_STARTS = {
+    "spark.driver.extraClassPath": SPARK_CLASSES,
+    "spark.driver.defaultJavaOptions": f"-XX:SharedArchiveFile={SPARK_ARCHIVE}",
+    "spark.executor.extraClassPath": SPARK_CLASSES,
+    "spark.executor.defaultJavaOptions": f"-XX:SharedArchiveFile={SPARK_ARCHIVE}",
+}
+"""With another class path in front Java starts as it does without an archive, and says so."""
+
+
+def spark_defaults(owner: Owner, order: DriverOrder) -> str:
+    """The text of the file."""
+    lines = (
+        f"{key.translate(_IN_KEYS)} = {value.translate(_IN_VALUES)}\n"
+        for key, value in sorted(_settings(owner, order).items())
+    )
+    return "".join(lines)
+
+
+def _settings(owner: Owner, order: DriverOrder) -> dict[str, str]:
+    spec = order.spec
+    return {
+        **QUICK_STARTS,
+        **_memory(spec),
+        **spec.spark_conf,
+        **_driver(owner, order),
+        **_executors(spec),
+        **_executor_pods(owner, order),
+    }
+
+
+def _memory(spec: CheckpointedJobSpec) -> dict[str, str]:
+    """The pods' memory, shared out; a heap that the user chose leaves the rest to Python."""
+    drivers = sizing.memory_mib(spec.driver.resources)
+    executors = sizing.memory_mib(spec.executor.resources)
+    chosen = sizing.read_mib(spec.spark_conf.get("spark.executor.memory", ""))
+    heap = chosen or sizing.heap_mib(executors, sizing.EXECUTORS_HEAP)
+    return {
+        "spark.driver.memory": f"{sizing.heap_mib(drivers, sizing.DRIVERS_HEAP)}m",
+        "spark.executor.memory": f"{heap}m",
+        "spark.executor.memoryOverhead": f"{sizing.overhead_mib(executors, heap)}m",
+    }
+
+
+def _driver(owner: Owner, order: DriverOrder) -> dict[str, str]:
+    return {
+        "spark.app.name": owner.name,
+        "spark.driver.host": f"${{env:{WEIR_HOST}}}",
+        "spark.driver.bindAddress": f"${{env:{WEIR_HOST}}}",
+        "spark.driver.port": str(SPARK_PORT),
+        "spark.driver.blockManager.port": str(BLOCKS_PORT),
+        "spark.kubernetes.namespace": owner.namespace,
+        "spark.kubernetes.driver.pod.name": order.name,
+        "spark.kubernetes.driver.service.deleteOnTermination": "false",
+        **AMONG_THEMSELVES,
+    }
+
+
+def _executors(spec: CheckpointedJobSpec) -> dict[str, str]:
+    """Cores as Spark counts its tasks by them: two for each slot, and one for any other task.
+
+    So no executor takes more slots than it shall have, and Spark's own jobs find room beside them.
+    What a pod asks of its node is another matter, and the user's to say.
+    """
+    requests, limits = spec.executor.resources.requests, spec.executor.resources.limits
+    slots = spec.slots_per_executor
+    limit = limits.get("cpu")
+    return {
+        "spark.executor.instances": str(sizing.executors(spec)),
+        "spark.executor.cores": str(slots * SLOT_CORES + 1),
+        "spark.weir.slotCores": str(SLOT_CORES),
+        "spark.kubernetes.executor.request.cores": requests.get("cpu") or limit or str(slots),
+        **({} if limit is None else {"spark.kubernetes.executor.limit.cores": limit}),
+    }
+
+
+def _executor_pods(owner: Owner, order: DriverOrder) -> dict[str, str]:
+    spec = order.spec
+    return {
+        "spark.kubernetes.container.image": spec.image,
+        "spark.kubernetes.container.image.pullPolicy": spec.image_pull_policy.value,
+        "spark.kubernetes.authenticate.executor.serviceAccountName": spec.service_account,
+        "spark.kubernetes.executor.podNamePrefix": executor_prefix(owner.name, order.attempt),
+        "spark.kubernetes.executor.podTemplateFile": f"{CONFIG_DIRECTORY}/{EXECUTOR_FILE}",
+        "spark.kubernetes.executor.podTemplateContainerName": EXECUTOR_CONTAINER,
+        **{
+            f"spark.kubernetes.executor.label.{label}": value
+            for label, value in pod_labels(owner.name, Role.EXECUTOR, order.attempt).items()
+        },
+    }
