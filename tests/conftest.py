@@ -15,7 +15,7 @@ from hypothesis import settings
 
 from random_seed import SEED
 from simulation.bugs import bug_named
-from simulation.sabotage import plant
+from simulation.source_patch import plant
 
 settings.register_profile("weir", deadline=None)  # no test asserts a time
 settings.load_profile("weir")

@@ -33,7 +33,7 @@ sys.path[:] = without_copies(sys.path)
 
 import pyspark.daemon  # noqa: E402 - from where it is installed
 
-from weir.slot.process import host_subtasks  # noqa: E402 - as above
+from weir.slot.slot_process import host_subtasks  # noqa: E402 - as above
 
 PRELOADED = host_subtasks
 

@@ -13,7 +13,7 @@ from weir.core.snapshots import CheckpointKind
 from weir.driver.driver_environment import DriverEnvironment
 from weir.driver.policy_settings import restore_request_of
 from weir.errors import JobRejected
-from weir.slot.keeping import Keeping
+from weir.slot.snapshot_storage import SnapshotStorageSettings
 from weir.spark.session_settings import from_environment, nested
 from weir.state.snapshot_files import read_list
 from weir.state.state_file_reader import header_of, rows_of
@@ -30,7 +30,7 @@ class TwoVersions:
 
     def __init__(self, place):
         self.source = FakeSource({split: [] for split in SPLITS}, is_endless=True)
-        keeping = Keeping(f"file://{place}", 0, 0, is_incremental=True)
+        keeping = SnapshotStorageSettings(f"file://{place}", 0, 0, is_incremental=True)
         self.job = InProcessJob(keeping, lambda width: a_counting_graph(self.source, width))
         self.savepoint = f"file://{place}/savepoint"
         self.feed()

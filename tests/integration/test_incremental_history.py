@@ -14,8 +14,8 @@ from weir.core.lifecycle import JobStatus
 from weir.core.policy import Policy, Retention
 from weir.core.restore_decision import RestoreRequest
 from weir.core.snapshots import CheckpointKind, KeyGroupRange
-from weir.slot.keeping import Keeping
 from weir.slot.layers import MOST_LAYERS
+from weir.slot.snapshot_storage import SnapshotStorageSettings
 from weir.state.snapshot_files import read_list
 from weir.state.state_file_reader import header_of, rows_of
 from weir.storage import state_files
@@ -258,7 +258,9 @@ def history(tmp_path_factory, _nobody_cuts_the_power):
     """Five hundred checkpoints, until the job is canceled."""
     place = tmp_path_factory.mktemp("history")
     source = FakeSource({split: [] for split in SPLITS}, is_endless=True)
-    keeping = Keeping(f"file://{place}", inline_threshold=0, memory_limit=0, is_incremental=True)
+    keeping = SnapshotStorageSettings(
+        f"file://{place}", inline_threshold=0, memory_limit=0, is_incremental=True
+    )
     job = InProcessJob(keeping, lambda width: a_counting_graph(source, width))
     dice = Random(SEED)  # noqa: S311 - a story to repeat, not a secret
     lived = History(job, source, dice, f"file://{place}/savepoints")

@@ -5,9 +5,9 @@ subtle or clumsy, only plausible; the simulator has to catch each of them by its
 test that names the line has to fail.
 """
 
-from simulation.sabotage import Bug
 from simulation.shell_bugs import SHELL_BUGS
 from simulation.slot_bugs import SLOT_BUGS
+from simulation.source_patch import Bug
 
 _CORE = "weir.core"
 _COORDINATOR = "weir.core.coordinator"

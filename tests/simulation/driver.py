@@ -9,12 +9,12 @@ from collections.abc import Callable
 from typing import Protocol
 
 from simulation import discovery
+from simulation.coordinator_faults import CoordinatorFaults
 from simulation.coverage import watch_step
+from simulation.driver_takeover import DriverTakeover
 from simulation.hosted import Surroundings
 from simulation.slot import Abort, Completed, Slot
 from simulation.store import OK, UNKNOWN, EntryAnswer
-from simulation.stumbling import Stumbling
-from simulation.taking_over import TakingOver
 from weir.core import attempt as attempts
 from weir.core import coordinator as checkpoints
 from weir.core import restore_decision, takeover
@@ -51,7 +51,7 @@ class Setting(Surroundings, Protocol):
     @property
     def current(self) -> "Driver": ...
     @property
-    def stumbling(self) -> Stumbling: ...
+    def stumbling(self) -> CoordinatorFaults: ...
     def name_slot(self) -> SlotId: ...
     def kill_driver(self, driver: "Driver") -> None: ...
     def check_restore(self, driver: "Driver", manifest: Manifest) -> None: ...
@@ -96,7 +96,7 @@ class Driver:
     # -- taking over
 
     def start(self) -> None:
-        TakingOver(self.world, self.sim.store, self).read_log()
+        DriverTakeover(self.world, self.sim.store, self).read_log()
 
     def over(self, status: JobStatus) -> None:
         """This very submission has ended before."""

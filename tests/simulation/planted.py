@@ -21,7 +21,7 @@ from rich.progress import Progress
 
 from random_seed import SEED, dice
 from simulation.bugs import BUGS
-from simulation.sabotage import Bug
+from simulation.source_patch import Bug
 
 console = Console(highlight=False, soft_wrap=True)
 TESTS = Path(__file__).parent.parent
@@ -32,7 +32,7 @@ PROOFS = ("tests/weir/core", "tests/weir/test_stories.py")
 
 
 @dataclass(frozen=True)
-class Hunt:
+class Detection:
     """What became of one planted bug."""
 
     bug: Bug
@@ -48,7 +48,7 @@ class Hunt:
 def run_planted(*, every: bool) -> bool:
     bugs = BUGS if every else dice("planted bugs").sample(BUGS, SAMPLE)
     console.print(f"WEIR_SEED={SEED} draws {len(bugs)} bugs of {len(BUGS)}")
-    hunts: list[Hunt] = []
+    hunts: list[Detection] = []
     with (
         Progress(console=console, transient=True) as progress,
         ThreadPoolExecutor(os.cpu_count() or 1) as pool,
@@ -63,15 +63,15 @@ def run_planted(*, every: bool) -> bool:
     return caught == len(hunts)
 
 
-def _hunt(bug: Bug) -> Hunt:
+def _hunt(bug: Bug) -> Detection:
     told = NO_SCHEDULE if bug.proofs and not bug.is_scheduled else _scheduled(bug)
     unproven = tuple(line for line in bug.breaks if not _tests_notice(bug, line))
-    return Hunt(bug, told, unproven)
+    return Detection(bug, told, unproven)
 
 
 def _scheduled(bug: Bug) -> str:
     schedule = subprocess.run(  # noqa: S603 - our own module, our own list
-        [sys.executable, "-m", "simulation.hunt", bug.name],
+        [sys.executable, "-m", "simulation.bug_search", bug.name],
         capture_output=True,
         text=True,
         check=False,
@@ -104,7 +104,7 @@ def _files(bug: Bug, line: str) -> list[str]:
     return [str(f) for f in found if f in below or mentions.search(f.read_text(encoding="utf-8"))]
 
 
-def _print(hunt: Hunt) -> None:
+def _print(hunt: Detection) -> None:
     mark = "caught  " if hunt.is_caught else "SURVIVED"
     console.print(f"{mark} {', '.join(hunt.bug.breaks):<10} {hunt.bug.name}", markup=False)
     console.print(f"           {hunt.schedule}", markup=False, style="dim")

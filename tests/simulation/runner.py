@@ -18,8 +18,8 @@ from rich.progress import Progress
 
 from simulation.coverage import missing
 from simulation.scenario import draw
+from simulation.schedule_log import story
 from simulation.simulation import Simulation
-from simulation.story import story
 
 ENOUGH = 1000
 """Schedules that must, together, reach everything there is to reach."""

@@ -5,7 +5,7 @@ sabotaged module; where the simulator runs that too, a schedule must notice as w
 each, as plausible as the others.
 """
 
-from simulation.sabotage import Bug
+from simulation.source_patch import Bug
 
 _STORAGE = "tests/weir/storage"
 _CORE = "tests/weir/core"
@@ -232,7 +232,7 @@ SHELL_BUGS = (
     Bug(
         "an upload that panics is neither acked nor declined",
         ("C18",),
-        "weir.slot.uploads",
+        "weir.slot.snapshot_uploads",
         "BaseException as problem:  # noqa: BLE001 - a panic of native code declines too\n"
         "            self._failed(upload, Reason.CHECKPOINT_ASYNC_EXCEPTION, problem, settle)\n",
         "Exception as problem:\n"
@@ -260,7 +260,7 @@ SHELL_BUGS = (
     Bug(
         "a storm of timers is one turn",
         ("A11",),
-        "weir.slot.hosted",
+        "weir.slot.subtask_runner",
         "if perf_counter() - began > TURN_SECONDS or not self.has_room:",
         "if False:",
         (f"{_SLOT}/test_timer_storms.py", f"{_SLOT}/test_bounds.py"),
@@ -276,7 +276,7 @@ SHELL_BUGS = (
     Bug(
         "what is recorded has no bound",
         ("R7",),
-        "weir.slot.hosted",
+        "weir.slot.subtask_runner",
         "        if self.task.is_recording(channel):\n",
         "        if False:\n",
         (f"{_SLOT}/test_bounds.py",),
@@ -294,7 +294,7 @@ SHELL_BUGS = (
     Bug(
         "an exhausted split is forgotten before its time counts",
         ("D4",),
-        "weir.slot.reading",
+        "weir.slot.source_operator",
         "                self._exhausted = max(self._exhausted, current.latest)\n",
         "",
         (f"{_SLOT}/test_reading.py", f"{_SLOT}/test_watermarks.py"),
@@ -302,7 +302,7 @@ SHELL_BUGS = (
     Bug(
         "the time of exhausted splits is in no checkpoint",
         ("D4", "A10"),
-        "weir.slot.reading",
+        "weir.slot.source_operator",
         "        self._restore_time(restored_state.lists.get(EVENT_TIME, ()))\n",
         "",
         (f"{_SLOT}/test_reading.py", f"{_SLOT}/test_watermarks.py"),
@@ -310,7 +310,7 @@ SHELL_BUGS = (
     Bug(
         "a reader is idle while its request is under way",
         ("D4",),
-        "weir.slot.reading",
+        "weir.slot.source_operator",
         "return self._knows_of_none and not self._open",
         "return not self._open",
         (f"{_SLOT}/test_reading.py",),

@@ -7,14 +7,14 @@ everything must heal, the sources run dry, and the job has to finish by itself.
 
 from collections.abc import Iterator
 
+from simulation.coordinator_faults import CoordinatorFaults
 from simulation.driver import DIRECTORY, Driver
+from simulation.duplicate_start import DuplicateStart
 from simulation.external import External
-from simulation.namesake import Namesake
 from simulation.network import Network
 from simulation.oracle import Ending, Oracle
 from simulation.scenario import MAX_PARALLELISM, Scenario
 from simulation.store import Store
-from simulation.stumbling import Stumbling
 from simulation.world import World
 from weir.core import attempt as attempts
 from weir.core import restore_decision
@@ -61,8 +61,8 @@ class Simulation:
         self.oracle = Oracle(self.world, self.scenario, self.store, self.external)
         self.store.protected = self.oracle.is_protected
         self.drivers: list[Driver] = []
-        self.namesake = Namesake(self.world, self.store, self.drivers, scenario.seed)
-        self.stumbling = Stumbling(scenario.seed)
+        self.namesake = DuplicateStart(self.world, self.store, self.drivers, scenario.seed)
+        self.stumbling = CoordinatorFaults(scenario.seed)
         self.deployments = 0
         self.slots_made = 0
         self.finished = False

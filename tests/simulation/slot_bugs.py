@@ -4,7 +4,7 @@ The same rules as in the other half of the list: one passage each, plausible, ca
 from it.
 """
 
-from simulation.sabotage import Bug
+from simulation.source_patch import Bug
 
 _CORE = "weir.core"
 

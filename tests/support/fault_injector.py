@@ -25,9 +25,9 @@ from weir.driver.sink_committers import SinkCommitters
 from weir.driver.slot_registry import SlotRegistry
 from weir.driver.storage_actions import StorageActions
 from weir.exchange import Run
-from weir.slot.hosted import Hosted
 from weir.slot.mailbox import Mailbox
-from weir.slot.uploads import Uploads
+from weir.slot.snapshot_uploads import SnapshotUploads
+from weir.slot.subtask_runner import SubtaskRunner
 from weir.wire.control_messages import EventReported
 
 BOTH = (Moment.BEFORE, Moment.AFTER)
@@ -159,11 +159,11 @@ def inject_slot_faults() -> None:
     barriers = Barriers()
     injector.at(Mailbox, "_take", barriers.in_turn)
     injector.at(Mailbox, "_arrive", barriers.out_of_turn)
-    injector.at(Hosted, "_capture", _always(Step.CAPTURE))
-    injector.at(Uploads, "_write", _always(Step.UPLOAD))
-    injector.at(Uploads, "_upload_in_flight", _always(Step.IN_FLIGHT))
-    injector.at(Hosted, "_report", _acks_out, (Moment.BEFORE,))
-    injector.at(Hosted, "_carry_out", _completions_heard)
+    injector.at(SubtaskRunner, "_capture", _always(Step.CAPTURE))
+    injector.at(SnapshotUploads, "_write", _always(Step.UPLOAD))
+    injector.at(SnapshotUploads, "_upload_in_flight", _always(Step.IN_FLIGHT))
+    injector.at(SubtaskRunner, "_report", _acks_out, (Moment.BEFORE,))
+    injector.at(SubtaskRunner, "_carry_out", _completions_heard)
     write_down_local_reads(_orders().directory)
 
 
@@ -173,7 +173,7 @@ class Barriers:
 
     seen: set[tuple[object, ...]] = field(default_factory=set)
 
-    def in_turn(self, mailbox: Mailbox, hosted: Hosted, turn: object) -> Iterable[Step]:
+    def in_turn(self, mailbox: Mailbox, hosted: SubtaskRunner, turn: object) -> Iterable[Step]:
         """A trigger, or a barrier that all before it has been processed of."""
         del mailbox
         match turn:
@@ -192,7 +192,7 @@ class Barriers:
             if hosted.run == run and channel in hosted.task.inboxes:
                 yield from self._steps(hosted, element)
 
-    def _steps(self, hosted: Hosted, barrier: Barrier) -> Iterable[Step]:
+    def _steps(self, hosted: SubtaskRunner, barrier: Barrier) -> Iterable[Step]:
         yield Step.BARRIER
         this = (hosted.run, hosted.subtask, barrier.checkpoint)
         if this not in self.seen and _has_several_inputs(hosted):
@@ -200,18 +200,18 @@ class Barriers:
         self.seen.add(this)
 
 
-def _has_several_inputs(hosted: Hosted) -> bool:
+def _has_several_inputs(hosted: SubtaskRunner) -> bool:
     """What was in flight in the restored checkpoint comes by a channel without barriers."""
     return sum(channel.sender != RECOVERED for channel in hosted.task.inboxes) > 1
 
 
-def _acks_out(hosted: Hosted, order: object) -> Iterable[Step]:
+def _acks_out(hosted: SubtaskRunner, order: object) -> Iterable[Step]:
     del hosted
     if isinstance(order, Ack):
         yield Step.ACK
 
 
-def _completions_heard(hosted: Hosted, order: object) -> Iterable[Step]:
+def _completions_heard(hosted: SubtaskRunner, order: object) -> Iterable[Step]:
     del hosted
     if isinstance(order, Complete):
         yield Step.HEARD

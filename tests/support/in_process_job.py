@@ -14,7 +14,7 @@ from typing import cast
 
 import pyarrow as pa
 
-from slots_in_hand import SECRET, USUAL, Hand
+from stepped_slots import SECRET, USUAL, SteppedExecutor
 from weir.core import attempt as attempts
 from weir.core import restore_decision
 from weir.core.coordinator import events
@@ -37,9 +37,9 @@ from weir.driver.storage_actions import StorageActions
 from weir.driver.trace import InitialState
 from weir.errors import Unavailable
 from weir.exchange import Exchange
-from weir.slot.keeping import Keeping, StateFiles
-from weir.slot.launching import Launcher, Threads
 from weir.slot.mailbox import Mailbox
+from weir.slot.snapshot_storage import SnapshotStorage, SnapshotStorageSettings
+from weir.slot.subtask_deployment import SlotExecutors, SubtaskDeployer
 from weir.storage.file_store import FileStore
 from weir.storage.local_copies import Owner
 from weir.storage.log_entries import JobLog
@@ -50,10 +50,10 @@ RESTART_MS = 5
 _LONG_ENOUGH = 30.0
 
 
-class FailingStateFiles(StateFiles):
+class FailingStateFiles(SnapshotStorage):
     """A slot's storage that refuses a put when it is told to."""
 
-    def __init__(self, keeping: Keeping) -> None:
+    def __init__(self, keeping: SnapshotStorageSettings) -> None:
         super().__init__(keeping)
         self.refuses_after: int | None = None
         """So many more puts succeed, and the next does not."""
@@ -75,7 +75,7 @@ class SlotProcess:
 
     exchange: Exchange
     mailbox: Mailbox
-    hand: Hand
+    hand: SteppedExecutor
     files: FailingStateFiles
     hears_completions: bool = True
 
@@ -93,7 +93,7 @@ class DriverProcess:
     store: FileStore
     add_slot: Callable[["DriverProcess"], None]
     """As Spark starts a lost task again."""
-    hand: Hand = field(default_factory=Hand)
+    hand: SteppedExecutor = field(default_factory=SteppedExecutor)
     slots: dict[SlotId, SlotProcess] = field(default_factory=dict)
     answers: dict[RequestId, RequestSucceeded | RequestFailed] = field(default_factory=dict)
     status: JobStatus = JobStatus.CREATED
@@ -165,7 +165,7 @@ class DriverProcess:
 class InProcessJob:
     """A job and its directory, through any number of drivers."""
 
-    def __init__(self, keeping: Keeping, graph: Callable[[int], JobGraph]) -> None:
+    def __init__(self, keeping: SnapshotStorageSettings, graph: Callable[[int], JobGraph]) -> None:
         self.directory = f"{keeping.storage}/job"
         self.store = FileStore()
         self.now = 0
@@ -226,8 +226,8 @@ class InProcessJob:
         name = SlotId(f"slot-{self._slots_made}")
         graph = self.graph(driver.beginning.topology.slots_needed)
         exchange = Exchange(name, "127.0.0.1", SECRET, None)
-        hand, files = Hand(), FailingStateFiles(self._keeping)
-        launcher = Launcher(graph, USUAL, files, Threads(hand, hand))
+        hand, files = SteppedExecutor(), FailingStateFiles(self._keeping)
+        launcher = SubtaskDeployer(graph, USUAL, files, SlotExecutors(hand, hand))
         clock = ProcessClock(lambda: Millis(self.now), lambda: Millis(self.now))
         mailbox = Mailbox(launcher, exchange, driver.hear, clock)
         driver.slots[name] = SlotProcess(exchange, mailbox, hand, files)

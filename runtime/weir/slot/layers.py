@@ -5,7 +5,7 @@ is laid over the layers of the newest completed checkpoint, and only of that one
 took part in it and heard of its completion (spec S4). Layers that have grown too many or too large
 are replaced by a new whole, so that neither restoring nor storing grows without end.
 
-Uploads of two checkpoints may ask at the same time as the mailbox hears of a third; a lock keeps
+SnapshotUploads of two checkpoints may ask at the same time as the mailbox hears of a third; a lock keeps
 them apart.
 """
 

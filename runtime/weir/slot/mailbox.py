@@ -33,11 +33,11 @@ from weir.core.task import Task, TaskAction
 from weir.errors import WeirError
 from weir.exchange import Arrived, Broken, Credited, Exchange, Run
 from weir.ports.user_code_errors import UserCodeFailed, describe_error, error_type, is_of_user_code
-from weir.slot.hosted import OUTPUT_LIMIT, Hosted
-from weir.slot.launching import Launcher, Prepared
-from weir.slot.post import Post
-from weir.slot.reading import SourceOperator
-from weir.slot.uploads import Uploads
+from weir.slot.slot_exchange import SlotExchange
+from weir.slot.snapshot_uploads import SnapshotUploads
+from weir.slot.source_operator import SourceOperator
+from weir.slot.subtask_deployment import Prepared, SubtaskDeployer
+from weir.slot.subtask_runner import OUTPUT_LIMIT, SubtaskRunner
 from weir.wire.clocks import ProcessClock
 from weir.wire.control_messages import (
     CancelSubtasks,
@@ -72,7 +72,7 @@ class Mailbox:
 
     def __init__(
         self,
-        launcher: Launcher,
+        launcher: SubtaskDeployer,
         exchange: Exchange,
         speak: Callable[[object], None],
         clock: ProcessClock | None = None,
@@ -83,11 +83,11 @@ class Mailbox:
         self._launcher = launcher
         self._exchange = exchange
         self._speak = speak
-        self._post = Post(exchange, launcher.topology)
-        self._hosted: dict[SubtaskId, Hosted] = {}
+        self._post = SlotExchange(exchange, launcher.topology)
+        self._hosted: dict[SubtaskId, SubtaskRunner] = {}
         self._turns = Scheduler(OUTPUT_LIMIT, batch_limit=BATCH_LIMIT)
         self._alarms: dict[SubtaskId, Millis] = {}
-        self._left: list[Uploads] = []
+        self._left: list[SnapshotUploads] = []
         """Of subtasks that were reset, until they have ended."""
         self._inbox: deque[object] = deque()
         self._is_over = threading.Event()
@@ -105,7 +105,7 @@ class Mailbox:
         """How the subtasks are doing; a reader beside the mailbox may see them mid-turn."""
         return tuple(self._gauge(hosted) for hosted in list(self._hosted.values()))
 
-    def _gauge(self, hosted: Hosted) -> SubtaskMetrics:
+    def _gauge(self, hosted: SubtaskRunner) -> SubtaskMetrics:
         return SubtaskMetrics(
             subtask=hosted.subtask,
             rows_in=hosted.counts.rows_in,
@@ -161,7 +161,7 @@ class Mailbox:
         left += [due - wall for due in timers if due is not None]
         return min(max(min(left, default=LONGEST_REST_MS), 0), LONGEST_REST_MS) / 1000
 
-    def _ready(self) -> list[Hosted]:
+    def _ready(self) -> list[SubtaskRunner]:
         return [hosted for hosted in self._hosted.values() if hosted.is_ready]
 
     def _chores(self) -> None:
@@ -174,7 +174,7 @@ class Mailbox:
             hosted.task.ahead = wall - now
             self._pass_time(hosted, now, wall)
 
-    def _pass_time(self, hosted: Hosted, now: Millis, wall: Millis) -> None:
+    def _pass_time(self, hosted: SubtaskRunner, now: Millis, wall: Millis) -> None:
         deadline = hosted.task.next_deadline()
         if deadline is not None and deadline <= now:
             self._guarded(hosted, lambda: hosted.obey(hosted.task.pass_time(now)))
@@ -182,11 +182,11 @@ class Mailbox:
         if timer is not None and timer <= wall:
             self._guarded(hosted, hosted.fire)
 
-    def _next_timer(self, hosted: Hosted) -> Millis | None:
+    def _next_timer(self, hosted: SubtaskRunner) -> Millis | None:
         """Whoever may not emit now is woken by what changes that, not by the clock."""
         return hosted.operator.next_timer() if self._may_emit(hosted) else None
 
-    def _may_emit(self, hosted: Hosted) -> bool:
+    def _may_emit(self, hosted: SubtaskRunner) -> bool:
         task = hosted.task
         is_free = hosted.is_ready and not task.holding and not task.at_end
         return is_free and hosted.has_room
@@ -199,10 +199,10 @@ class Mailbox:
 
     # -- turns
 
-    def _take_turn(self, hosted: Hosted, turn: ScheduledWork) -> None:
+    def _take_turn(self, hosted: SubtaskRunner, turn: ScheduledWork) -> None:
         self._guarded(hosted, lambda: self._take(hosted, turn))
 
-    def _guarded(self, hosted: Hosted, act: Callable[[], object]) -> None:
+    def _guarded(self, hosted: SubtaskRunner, act: Callable[[], object]) -> None:
         """User code and connectors may raise anything; it fails the subtask and nothing else."""
         try:
             act()
@@ -217,7 +217,7 @@ class Mailbox:
             cause = FailureCause.USER_CODE if is_users else FailureCause.OPERATOR
             self.failed(hosted, cause, describe_error(problem), error_type(problem))
 
-    def _take(self, hosted: Hosted, turn: ScheduledWork) -> None:
+    def _take(self, hosted: SubtaskRunner, turn: ScheduledWork) -> None:
         match turn:
             case Mail(_, message):
                 self._read_mail(hosted, message)
@@ -233,7 +233,7 @@ class Mailbox:
             case Suspend():
                 pass
 
-    def _read_mail(self, hosted: Hosted, message: object) -> None:
+    def _read_mail(self, hosted: SubtaskRunner, message: object) -> None:
         task, now = hosted.task, self._clock.now()
         match message:
             case Barrier():
@@ -291,7 +291,7 @@ class Mailbox:
             return
         self._guarded(hosted, lambda: self._restore(hosted, prepared))
 
-    def _restore(self, hosted: Hosted, prepared: Prepared) -> None:
+    def _restore(self, hosted: SubtaskRunner, prepared: Prepared) -> None:
         hosted.operator.restore(prepared.restored_state)
         prepared.fill_inboxes()
         hosted.is_ready = True
@@ -302,7 +302,7 @@ class Mailbox:
         for channel, element in self._post.early(hosted.subtask, hosted.run):
             self._arrive(hosted.run, channel, element)
 
-    def _finish_again(self, hosted: Hosted) -> None:
+    def _finish_again(self, hosted: SubtaskRunner) -> None:
         """It had finished before the checkpoint: say so downstream and leave."""
         hosted.announce_end()
         hosted.task.leaving = True
@@ -333,7 +333,7 @@ class Mailbox:
                     self._exchange.drop(hosted.run)
             self._post.unseat(subtask)
 
-    def _close(self, hosted: Hosted) -> None:
+    def _close(self, hosted: SubtaskRunner) -> None:
         hosted.is_ready = False
         try:
             hosted.operator.close()
@@ -364,30 +364,32 @@ class Mailbox:
             if hosted.run in news.runs and self._post.talks_to(hosted.subtask, news.peer):
                 self.failed(hosted, FailureCause.CONNECTION, words)
 
-    def _of(self, subtask: SubtaskId, run: Run) -> Hosted | None:
+    def _of(self, subtask: SubtaskId, run: Run) -> SubtaskRunner | None:
         hosted = self._hosted.get(subtask)
         return hosted if hosted is not None and hosted.run == run and hosted.is_ready else None
 
-    # -- for the hosted (weir.slot.hosted.Home)
+    # -- for the hosted (weir.slot.subtask_runner.Home)
 
-    def transmit(self, hosted: Hosted, channel: ChannelId, element: object) -> None:
+    def transmit(self, hosted: SubtaskRunner, channel: ChannelId, element: object) -> None:
         self._post.send(hosted.run, channel, element)
 
-    def grant(self, hosted: Hosted, channel: ChannelId, batches: int) -> None:
+    def grant(self, hosted: SubtaskRunner, channel: ChannelId, batches: int) -> None:
         self._post.grant(hosted.run, channel, batches)
 
     def say(self, event: object) -> None:
         self._speak(event)
 
-    def settle(self, hosted: Hosted, act: Callable[[Task], list[TaskAction]], words: str) -> None:
+    def settle(
+        self, hosted: SubtaskRunner, act: Callable[[Task], list[TaskAction]], words: str
+    ) -> None:
         """Called beside the mailbox: the subtask hears of it in its own turn."""
         self.post(lambda: self._settled(hosted, Settled(act, words)))
 
-    def _settled(self, hosted: Hosted, settled: Settled) -> None:
+    def _settled(self, hosted: SubtaskRunner, settled: Settled) -> None:
         if self._of(hosted.subtask, hosted.run) is hosted:
             self._turns.post(hosted.subtask, settled)
 
-    def rest(self, hosted: Hosted, millis: int) -> None:
+    def rest(self, hosted: SubtaskRunner, millis: int) -> None:
         self._turns.idle_sources.add(hosted.subtask)
         self._alarms[hosted.subtask] = Millis(self._clock.now() + millis)
 
@@ -397,7 +399,7 @@ class Mailbox:
         known = [*self._left, *(hosted.uploads for hosted in self._hosted.values())]
         return sum(uploads.unsaved_bytes(before) for uploads in known)
 
-    def gone(self, hosted: Hosted) -> None:
+    def gone(self, hosted: SubtaskRunner) -> None:
         """The subtask has finished; a trigger that it did not read any more is declined."""
         unread = self._turns.remove(hosted.subtask)
         self._hosted.pop(hosted.subtask, None)
@@ -405,7 +407,9 @@ class Mailbox:
         for mail in unread:
             self._deliver(hosted.subtask, hosted.attempt, mail.message)
 
-    def failed(self, hosted: Hosted, cause: FailureCause, words: str, error: str = "") -> None:
+    def failed(
+        self, hosted: SubtaskRunner, cause: FailureCause, words: str, error: str = ""
+    ) -> None:
         """SubtaskMessage the driver, once; what becomes of the subtask is its decision."""
         if hosted.has_failed:
             return

@@ -19,7 +19,7 @@ from pyspark import RDD, SparkContext, TaskContext
 from pyspark.errors import PySparkException
 from pyspark.resource import ResourceProfileBuilder, TaskResourceRequests
 
-from weir.slot.process import SlotSetting, host_subtasks
+from weir.slot.slot_process import SlotSetting, host_subtasks
 
 log = logging.getLogger("weir.spark")
 

@@ -15,7 +15,7 @@ from weir.core.restore_decision import RestoreRequest
 from weir.core.snapshots import CheckpointKind
 from weir.driver.driver_process import Driver, DriverResult
 from weir.errors import JobRejected, WeirError
-from weir.slot.process import SlotSetting
+from weir.slot.slot_process import SlotSetting
 from weir.spark.job_api import JobApi
 from weir.spark.slot_tasks import SparkSlots
 from weir.storage.stores import as_url

@@ -30,9 +30,9 @@ from weir.driver.started_jobs import STARTED
 from weir.driver.view import DriverView
 from weir.errors import JobRejected
 from weir.rest.server import ListenAddress
-from weir.slot.keeping import Keeping
-from weir.slot.launching import Manners
-from weir.slot.process import SlotSetting
+from weir.slot.slot_process import SlotSetting
+from weir.slot.snapshot_storage import SnapshotStorageSettings
+from weir.slot.subtask_deployment import AlignmentSettings
 from weir.spark.checkpoint_interval import with_interval
 from weir.spark.eviction import save_before_eviction
 from weir.spark.initial_state import savepoint_of, without_initial_state
@@ -135,8 +135,8 @@ def _setting(submission: Submission, driver: Address, storage: str) -> SlotSetti
         secret=submission.secret,
         tls=submission.tls,
         graph=submission.graph,
-        manners=Manners(policy.mode, declines_after_end=not policy.after_tasks_finish),
-        keeping=Keeping(
+        manners=AlignmentSettings(policy.mode, declines_after_end=not policy.after_tasks_finish),
+        keeping=SnapshotStorageSettings(
             storage,
             checkpointing.inline_threshold,
             checkpointing.memory_limit,

@@ -4,7 +4,7 @@ import pytest
 
 from coordinated_job import DIRECTORY, a_manifest
 from failing_store import FailingStore
-from slots_in_hand import Hand
+from stepped_slots import SteppedExecutor
 from weir.core.coordinator import actions, events
 from weir.core.ids import CheckpointId, Epoch
 from weir.core.log_entries import EpochTaken, IdsReserved
@@ -44,7 +44,7 @@ def answers(store, journal):
 
     def answered(action):
         heard = []
-        StorageActions(store, journal, Hand(), heard.append).carry_out(action)
+        StorageActions(store, journal, SteppedExecutor(), heard.append).carry_out(action)
         return heard
 
     return answered

@@ -20,7 +20,7 @@ from fake_connectors import (
     a_chain,
     a_confluence,
 )
-from slots_in_hand import IN_MEMORY, a_barrier, slots_in_hand
+from stepped_slots import IN_MEMORY, a_barrier, stepped_slots
 from weir.core.alignment import Aligner
 from weir.core.barriers import AlignmentType
 from weir.core.channels import Inbox, is_batch
@@ -32,15 +32,15 @@ from weir.core.scheduler import ProcessBatches, Scheduler
 from weir.core.task import Task
 from weir.dataflow.physical import SinkHead
 from weir.exchange.batch_sizes import BATCH_BYTES, cut, size_of
-from weir.slot import hosted as hosting
+from weir.slot import subtask_runner as hosting
 from weir.slot.event_time import EventTime
-from weir.slot.hosted import OUTPUT_LIMIT, Hosted
-from weir.slot.keeping import Keeping
-from weir.slot.launching import CREDIT
-from weir.slot.pace import TURN_BYTES, Pace
 from weir.slot.pipeline import Pipeline
 from weir.slot.relay import Stateless
-from weir.slot.uploads import MOST_UPLOADS, UNSAVED_LIMIT
+from weir.slot.snapshot_storage import SnapshotStorageSettings
+from weir.slot.snapshot_uploads import MOST_UPLOADS, UNSAVED_LIMIT
+from weir.slot.subtask_deployment import CREDIT
+from weir.slot.subtask_runner import OUTPUT_LIMIT, SubtaskRunner
+from weir.slot.turn_budget import TURN_BYTES, TurnBudget
 
 CHANNEL_BYTES = CREDIT * BATCH_BYTES
 """At most so much waits at a receiver or is on its way to it."""
@@ -98,7 +98,7 @@ def test_a_receiver_that_does_not_read_is_sent_no_more_than_its_channel_may_hold
     """R7: whatever the size of the batches that are read; a row is never cut."""
     source = WideSource(row_bytes=row_bytes, at_once=at_once)
     source.feed(*range(5_000))
-    with slots_in_hand(a_chain(source, FakeSink()), {READ_0: 0, WORK_0: 0, WRITE_0: 1}) as job:
+    with stepped_slots(a_chain(source, FakeSink()), {READ_0: 0, WORK_0: 0, WRITE_0: 1}) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.settle(0)
@@ -131,7 +131,7 @@ def test_a_receiver_that_is_slow_never_queues_more_than_its_channel_may_hold(len
     """R7: what is left of merged batches counts as one, and is not longer than one."""
     channel = ChannelId(EdgeId("rows"), 0, 0)
     task = Task(WORK_0, Aligner((channel,)), {channel: Inbox(channel)}, {})
-    hosted = Hosted(
+    hosted = SubtaskRunner(
         Grants(), (1, 1), task, Stateless(), Pipeline(()), (), None, EventTime((channel,))
     )
     turns = Scheduler(OUTPUT_LIMIT, batch_limit=32)
@@ -151,7 +151,7 @@ def test_a_receiver_that_is_slow_never_queues_more_than_its_channel_may_hold(len
         assert queued <= CHANNEL_BYTES
         turn = turns.next()
         assert isinstance(turn, ProcessBatches)
-        hosted.pace = Pace(rows=pace)
+        hosted.pace = TurnBudget(rows=pace)
         hosted.obey(turns.processed(turn, hosted.process(turn)))
         credit, hosted.home.granted = credit + hosted.home.granted, 0
 
@@ -161,9 +161,9 @@ def test_what_a_barrier_overtakes_is_bounded_however_late_the_other_barriers_are
     source, more = FakeSource(), WideSource(row_bytes=10_000, at_once=50)
     more.feed(*range(3_000))
     sink = FakeSink()
-    files = Keeping(f"file://{tmp_path}", inline_threshold=0, memory_limit=0)
+    files = SnapshotStorageSettings(f"file://{tmp_path}", inline_threshold=0, memory_limit=0)
     graph = a_confluence(source, more, SinkHead(sink))
-    with slots_in_hand(graph, {READ_0: 0, MORE_0: 0, WRITE_0: 1}, keeping=files) as job:
+    with stepped_slots(graph, {READ_0: 0, MORE_0: 0, WRITE_0: 1}, keeping=files) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.assign(MORE_0, ONE)
@@ -193,7 +193,7 @@ def test_a_slot_that_holds_too_much_of_older_checkpoints_declines_the_next_and_s
     monkeypatch.setattr(hosting, "UNSAVED_LIMIT", 10)
     source = FakeSource()
     source.feed(*range(10))
-    with slots_in_hand(a_chain(source, FakeSink()), keeping=IN_MEMORY) as job:
+    with stepped_slots(a_chain(source, FakeSink()), keeping=IN_MEMORY) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.settle()

@@ -20,7 +20,7 @@ from fake_connectors import (
     a_chain,
     a_confluence,
 )
-from slots_in_hand import FIRST, SECOND, a_barrier, slots_in_hand
+from stepped_slots import FIRST, SECOND, a_barrier, stepped_slots
 from weir.core.barriers import AlignmentType
 from weir.core.coordinator.events import EndOfDataReached, SubtaskDeclined
 from weir.core.lifecycle import SubtaskFinished, SubtaskRunning
@@ -28,14 +28,14 @@ from weir.core.policy import Mode
 from weir.core.reasons import Reason
 from weir.core.snapshots import CheckpointKind, Side
 from weir.dataflow.physical import Aggregate, AggregateHead, SinkHead
-from weir.slot.keeping import Keeping
-from weir.slot.launching import Manners
+from weir.slot.snapshot_storage import SnapshotStorageSettings
+from weir.slot.subtask_deployment import AlignmentSettings
 from weir.wire.control_messages import SubtaskFailure
 
 APART = {READ_0: 0, WORK_0: 1, WRITE_0: 1}
 SOURCES_APART = {READ_0: 0, MORE_0: 0, WRITE_0: 1}
 UNALIGNED = AlignmentType.UNALIGNED
-ALL_AT_ONCE = Manners(Mode.AT_LEAST_ONCE, declines_after_end=False)
+ALL_AT_ONCE = AlignmentSettings(Mode.AT_LEAST_ONCE, declines_after_end=False)
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def sink():
 
 @pytest.fixture
 def files(tmp_path):
-    return Keeping(f"file://{tmp_path}", inline_threshold=0, memory_limit=0)
+    return SnapshotStorageSettings(f"file://{tmp_path}", inline_threshold=0, memory_limit=0)
 
 
 def begin(job, attempt=FIRST, restored=None):
@@ -84,7 +84,7 @@ def in_flight(job, checkpoint, side):
 def test_a_checkpoint_holds_the_rows_before_the_barrier_and_none_behind_it(source, sink):
     """C1, A1."""
     source.feed(1, 2, 3)
-    with slots_in_hand(a_chain(source, sink)) as job:
+    with stepped_slots(a_chain(source, sink)) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.until(lambda: len(sink.written) == 3)
@@ -98,7 +98,7 @@ def test_a_checkpoint_holds_the_rows_before_the_barrier_and_none_behind_it(sourc
 def test_a_restored_job_reads_on_behind_the_barrier(source, sink):
     """C1, R5: positions and transactions of one checkpoint fit together."""
     source.feed(1, 2, 3)
-    with slots_in_hand(a_chain(source, sink)) as job:
+    with stepped_slots(a_chain(source, sink)) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.until(lambda: len(sink.written) == 3)
@@ -114,7 +114,7 @@ def test_a_restored_job_reads_on_behind_the_barrier(source, sink):
 
 def test_a_channel_that_delivered_its_barrier_is_not_read_until_the_others_have(source, more, sink):
     """A2."""
-    with slots_in_hand(a_confluence(source, more, SinkHead(sink))) as job:
+    with stepped_slots(a_confluence(source, more, SinkHead(sink))) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.assign(MORE_0, ONE)
@@ -134,7 +134,7 @@ def test_a_channel_that_delivered_its_barrier_is_not_read_until_the_others_have(
 
 def test_at_least_once_blocks_nobody(source, more, sink):
     """A3: the snapshot waits for the last barrier, and takes along what came meanwhile."""
-    with slots_in_hand(a_confluence(source, more, SinkHead(sink)), manners=ALL_AT_ONCE) as job:
+    with stepped_slots(a_confluence(source, more, SinkHead(sink)), manners=ALL_AT_ONCE) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.assign(MORE_0, ONE)
@@ -152,7 +152,7 @@ def test_at_least_once_blocks_nobody(source, more, sink):
 def test_a_users_generator_is_drained_before_the_barrier(source, sink):
     """A12: no row is ever only inside a generator."""
     source.feed(1, 2, 3)
-    with slots_in_hand(a_chain(source, sink, Tenfold())) as job:
+    with stepped_slots(a_chain(source, sink, Tenfold())) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.until(lambda: source.readers and source.readers[0].at == 3)
@@ -164,7 +164,7 @@ def test_a_users_generator_is_drained_before_the_barrier(source, sink):
 
 def test_an_aborted_checkpoint_releases_whoever_waits_for_it(source, more, sink):
     """A7, C9."""
-    with slots_in_hand(a_confluence(source, more, SinkHead(sink))) as job:
+    with stepped_slots(a_confluence(source, more, SinkHead(sink))) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.assign(MORE_0, ONE)
@@ -184,7 +184,7 @@ def test_a_turn_is_cut_and_the_rest_is_processed_later(source, sink):
     """A11: a long batch is not one turn, and none of its rows is lost."""
     source.at_once = 10_000_000
     source.feed(*range(20_000))
-    with slots_in_hand(a_chain(source, sink)) as job:
+    with stepped_slots(a_chain(source, sink)) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.until(lambda: sink.written)
@@ -197,7 +197,7 @@ def test_a_barrier_needs_no_room(source, sink):
     """A11: the source is stuck behind a receiver that does not read, and its trigger is not."""
     source.at_once = 1
     source.feed(*range(100))
-    with slots_in_hand(a_chain(source, sink), APART) as job:
+    with stepped_slots(a_chain(source, sink), APART) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.settle(0)
@@ -219,7 +219,7 @@ def test_an_unaligned_barrier_overtakes_and_what_it_overtook_is_in_the_checkpoin
     source.at_once = more.at_once = 1
     source.feed(*range(100))
     more.feed(*range(1000, 1100))
-    with slots_in_hand(
+    with stepped_slots(
         a_confluence(source, more, SinkHead(sink)), SOURCES_APART, keeping=files
     ) as job:
         begin(job)
@@ -246,7 +246,7 @@ def test_a_savepoint_completing_beside_a_checkpoint_takes_nothing_from_it(source
     """A6, C9: the older checkpoint goes on, and what it had overtaken still goes up."""
     source.at_once = 1
     source.feed(*range(50))
-    with slots_in_hand(a_chain(source, sink), APART, keeping=files) as job:
+    with stepped_slots(a_chain(source, sink), APART, keeping=files) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.settle(0)
@@ -269,7 +269,7 @@ def test_a_savepoint_completing_beside_a_checkpoint_takes_nothing_from_it(source
 def test_a_failure_of_the_synchronous_part_declines_and_fails_the_subtask(source, sink):
     """C9: a subtask whose capture failed is in no known state."""
     source.forgets = OSError("nobody knows where we are")
-    with slots_in_hand(a_chain(source, sink)) as job:
+    with stepped_slots(a_chain(source, sink)) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.tell(READ_0, a_barrier(1))
@@ -285,7 +285,7 @@ def test_a_failure_of_the_asynchronous_part_declines_with_its_cause_and_the_job_
     """C9, C10, C18: the driver hears why, and the next checkpoint holds what this one sealed."""
     source.feed(1)
     sink.loses = True
-    with slots_in_hand(a_chain(source, sink)) as job:
+    with stepped_slots(a_chain(source, sink)) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.until(lambda: sink.written == [1])
@@ -308,7 +308,7 @@ def test_a_reset_subtask_leaves_no_file_of_an_upload_that_was_not_acked(
     source, sink, files, tmp_path
 ):
     """C9, S4: nobody else knows of these files."""
-    with slots_in_hand(a_chain(source, sink), keeping=files) as job:
+    with stepped_slots(a_chain(source, sink), keeping=files) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.settle()
@@ -330,7 +330,7 @@ def test_user_code_that_fails_when_the_clock_makes_a_barrier_overtake_fails_its_
     counts = pa.schema([*NUMBERS, ("rows", pa.int64())])
     head = AggregateHead(("n",), (Aggregate("count", "", "rows"),), NUMBERS, counts)
     impatient = replace(a_barrier(1), aligned_timeout_ms=100_000)
-    with slots_in_hand(a_confluence(source, more, head, FailsAt(2))) as job:
+    with stepped_slots(a_confluence(source, more, head, FailsAt(2))) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.assign(MORE_0, ONE)
@@ -352,7 +352,7 @@ def test_a_bounded_source_ends_and_everyone_leaves_after_the_last_checkpoint(sou
     """C14, R6: the last transaction is covered before anybody goes."""
     source.is_bounded = True
     source.feed(1, 2)
-    with slots_in_hand(a_chain(source, sink)) as job:
+    with stepped_slots(a_chain(source, sink)) as job:
         begin(job)
         job.assign(READ_0, ONE, last=True)
         job.until(lambda: len(job.heard(EndOfDataReached)) == 3)
@@ -370,7 +370,7 @@ def test_a_subtask_that_had_finished_says_so_again_and_leaves(source, sink):
     """C14: restored as finished, it contributes nothing and keeps nobody waiting."""
     source.is_bounded = True
     source.feed(1)
-    with slots_in_hand(a_chain(source, sink)) as job:
+    with stepped_slots(a_chain(source, sink)) as job:
         begin(job)
         job.assign(READ_0, ONE, last=True)
         job.until(lambda: len(job.heard(EndOfDataReached)) == 3)
@@ -387,7 +387,7 @@ def test_a_draining_savepoint_ends_the_data_before_its_barrier(source, sink):
     """C11: what was read is written, the end of the data is reached, then comes the snapshot."""
     source.feed(1, 2)
     drain = a_barrier(1, CheckpointKind.SAVEPOINT_TERMINATE)
-    with slots_in_hand(a_chain(source, sink)) as job:
+    with stepped_slots(a_chain(source, sink)) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.until(lambda: len(sink.written) == 2)
@@ -402,7 +402,7 @@ def test_no_row_leaves_a_source_behind_a_savepoint_that_stops_the_job(source, si
     """C11."""
     source.feed(1)
     stop = a_barrier(1, CheckpointKind.SAVEPOINT_SUSPEND)
-    with slots_in_hand(a_chain(source, sink)) as job:
+    with stepped_slots(a_chain(source, sink)) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.until(lambda: sink.written == [1])
@@ -419,7 +419,7 @@ def test_no_row_leaves_a_source_behind_a_savepoint_that_stops_the_job(source, si
 def test_a_trigger_that_a_finished_subtask_did_not_read_is_declined(source, sink):
     """C9, C14."""
     source.is_bounded = True
-    with slots_in_hand(a_chain(source, sink)) as job:
+    with stepped_slots(a_chain(source, sink)) as job:
         begin(job)
         job.assign(READ_0, ONE, last=True)
         job.until(lambda: len(job.heard(EndOfDataReached)) == 3)
@@ -436,7 +436,7 @@ def test_the_splits_of_one_reader_are_all_in_its_snapshot(sink):
     """C1, R5: one that is read to its end is in no checkpoint any more."""
     source = FakeSource({ONE: [1], TWO: [2, 3]})
     source.is_endless = True
-    with slots_in_hand(a_chain(source, sink)) as job:
+    with stepped_slots(a_chain(source, sink)) as job:
         begin(job)
         job.assign(READ_0, ONE, TWO)
         job.until(lambda: len(sink.written) == 3)

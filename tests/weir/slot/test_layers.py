@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slots_in_hand import a_barrier
+from stepped_slots import a_barrier
 from weir.core.ids import CheckpointId, EdgeId, OperatorId, SubtaskId
 from weir.core.key_groups import range_of
 from weir.core.snapshots import StateFile

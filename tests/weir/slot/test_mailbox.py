@@ -18,7 +18,7 @@ from fake_connectors import (
     Tenfold,
     a_chain,
 )
-from slots_in_hand import FIRST, SECOND, a_barrier, slots_in_hand
+from stepped_slots import FIRST, SECOND, a_barrier, stepped_slots
 from weir.core.attempt import FailureCause
 from weir.core.coordinator.events import SubtaskDeclined
 from weir.core.ids import SubtaskId
@@ -68,7 +68,7 @@ def begin(job):
 def test_rows_flow_from_the_source_through_the_steps_into_the_sink(source, sink, subtask_addresses):
     """D3: a channel inside a slot behaves as one between slots."""
     source.feed(1, 2, 3)
-    with slots_in_hand(a_chain(source, sink, Tenfold()), subtask_addresses) as job:
+    with stepped_slots(a_chain(source, sink, Tenfold()), subtask_addresses) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.until(lambda: len(sink.written) == 3)
@@ -78,7 +78,7 @@ def test_rows_flow_from_the_source_through_the_steps_into_the_sink(source, sink,
 def test_rows_of_one_key_meet_in_one_subtask_whatever_slot_they_were_read_in(sink):
     """S11: a hashed edge leads every row of a key to the owner of its key group."""
     source = FakeSource({ONE: list(range(50)), "two": list(range(50))})
-    with slots_in_hand(a_chain(source, sink, width=2), WIDE) as job:
+    with stepped_slots(a_chain(source, sink, width=2), WIDE) as job:
         begin(job)
         job.assign(SubtaskId("read", 0), ONE)
         job.assign(SubtaskId("read", 1), "two")
@@ -92,7 +92,7 @@ def test_every_row_arrives_once_and_in_order_however_little_credit_there_is(sour
     """R7: a sender without credit keeps its output queued; nothing is lost or overtaken."""
     source.at_once = 1
     source.feed(*range(300))
-    with slots_in_hand(a_chain(source, sink), APART) as job:
+    with stepped_slots(a_chain(source, sink), APART) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.settle(0)
@@ -102,7 +102,7 @@ def test_every_row_arrives_once_and_in_order_however_little_credit_there_is(sour
 
 def test_a_reader_asks_for_a_split_once_and_then_waits(source, sink):
     """C4: splits are handed out by the driver, one for each time that a reader asks."""
-    with slots_in_hand(a_chain(source, sink)) as job:
+    with stepped_slots(a_chain(source, sink)) as job:
         begin(job)
         job.settle()
         assert job.heard(SplitWanted) == [SplitWanted(FIRST, READ_0)]
@@ -114,7 +114,7 @@ def test_a_reader_asks_for_a_split_once_and_then_waits(source, sink):
 def test_a_source_that_rests_is_asked_again_though_the_clock_was_set_back(source, sink):
     """A11: how long it rests is an interval."""
     source.feed(1)
-    with slots_in_hand(a_chain(source, sink, Tenfold())) as job:
+    with stepped_slots(a_chain(source, sink, Tenfold())) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.until(lambda: sink.written == [10])
@@ -128,7 +128,7 @@ def test_a_source_that_rests_is_asked_again_though_the_clock_was_set_back(source
 def test_a_relaunched_subtask_forgets_its_earlier_attempt(source, sink):
     """R3: survivors are reset in place and begin anew in the same process."""
     source.feed(1, 2)
-    with slots_in_hand(a_chain(source, sink)) as job:
+    with stepped_slots(a_chain(source, sink)) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.until(lambda: sink.written == [1, 2])
@@ -145,7 +145,7 @@ def test_a_relaunched_subtask_forgets_its_earlier_attempt(source, sink):
 def test_messages_of_an_older_attempt_change_nothing(source, sink):
     """C17: every message carries its attempt, which fences it."""
     source.feed(1)
-    with slots_in_hand(a_chain(source, sink)) as job:
+    with stepped_slots(a_chain(source, sink)) as job:
         begin(job)
         job.host(SECOND)
         job.until(lambda: SubtaskRunning(SECOND, WRITE_0) in job.said)
@@ -156,7 +156,7 @@ def test_messages_of_an_older_attempt_change_nothing(source, sink):
 
 def test_a_trigger_for_an_attempt_that_is_over_is_declined(source, sink):
     """C9: a trigger always gets an answer, or the checkpoint would wait for its timeout."""
-    with slots_in_hand(a_chain(source, sink)) as job:
+    with stepped_slots(a_chain(source, sink)) as job:
         begin(job)
         job.host(SECOND)
         job.tell(READ_0, a_barrier(7), FIRST)
@@ -168,7 +168,7 @@ def test_a_trigger_for_an_attempt_that_is_over_is_declined(source, sink):
 def test_a_trigger_for_a_subtask_that_has_failed_is_declined_as_not_ready(source, sink):
     """C9."""
     source.breaks = True
-    with slots_in_hand(a_chain(source, sink)) as job:
+    with stepped_slots(a_chain(source, sink)) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.until(lambda: job.heard(SubtaskFailure))
@@ -181,7 +181,7 @@ def test_a_trigger_for_a_subtask_that_has_failed_is_declined_as_not_ready(source
 def test_what_arrives_before_its_receiver_is_launched_is_kept_for_it(source, sink):
     """R1: the two ends of a channel are launched by two processes, in any order."""
     source.feed(1, 2, 3)
-    with slots_in_hand(a_chain(source, sink), APART) as job:
+    with stepped_slots(a_chain(source, sink), APART) as job:
         job.host(only=0)
         job.assign(READ_0, ONE)
         job.until(lambda: source.readers and source.readers[0].at == 3)
@@ -194,7 +194,7 @@ def test_what_arrives_before_its_receiver_is_launched_is_kept_for_it(source, sin
 def test_what_arrives_while_its_receiver_reads_its_state_is_kept_for_it(source, sink):
     """R1."""
     source.feed(1, 2, 3)
-    with slots_in_hand(a_chain(source, sink), APART) as job:
+    with stepped_slots(a_chain(source, sink), APART) as job:
         job.slots[1].reader.is_held = True
         job.host()
         job.assign(READ_0, ONE)
@@ -207,7 +207,7 @@ def test_what_arrives_while_its_receiver_reads_its_state_is_kept_for_it(source, 
 
 def test_a_new_attempt_reads_its_state_while_the_one_before_still_uploads(source, sink):
     """R1 R3: after storage hung, nobody restores behind what a dead attempt wants of it."""
-    with slots_in_hand(a_chain(source, sink)) as job:
+    with stepped_slots(a_chain(source, sink)) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.slots[0].hand.is_held = True
@@ -222,7 +222,7 @@ def test_a_new_attempt_reads_its_state_while_the_one_before_still_uploads(source
 
 def test_a_subtask_that_is_reset_before_it_began_is_closed(source, sink):
     """R5: a writer that nobody closes would hold its files for ever."""
-    with slots_in_hand(a_chain(source, sink)) as job:
+    with stepped_slots(a_chain(source, sink)) as job:
         job.slots[0].reader.is_held = True
         job.host()
         job.step()
@@ -236,7 +236,7 @@ def test_a_subtask_that_is_reset_before_it_began_is_closed(source, sink):
 
 def test_a_slot_that_is_sent_home_closes_what_it_hosts(source, sink):
     """R3."""
-    with slots_in_hand(a_chain(source, sink)) as job:
+    with stepped_slots(a_chain(source, sink)) as job:
         begin(job)
         job.slots[0].mailbox.post(ShutDownSlot())
         job.slots[0].mailbox.run()
@@ -250,7 +250,7 @@ def test_a_failing_user_function_is_reported_once_with_its_words(source, sink):
     """R4, U3: the driver hears which subtask, why, and that user code did it."""
     source.at_once = 1
     source.feed(1, 2, 2, 2)
-    with slots_in_hand(a_chain(source, sink, FailsAt(2))) as job:
+    with stepped_slots(a_chain(source, sink, FailsAt(2))) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.until(lambda: job.heard(SubtaskFailure))
@@ -264,7 +264,7 @@ def test_a_broken_input_is_not_blamed_on_user_code(source, sink):
     """U3: the words name the file, and the cause says that no code of the user failed."""
     broken = "file:///data/a.parquet cannot be read"
     source.feed(2)
-    with slots_in_hand(a_chain(source, sink, Refuses(broken))) as job:
+    with stepped_slots(a_chain(source, sink, Refuses(broken))) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.until(lambda: job.heard(SubtaskFailure))
@@ -276,7 +276,7 @@ def test_a_broken_input_is_not_blamed_on_user_code(source, sink):
 def test_the_words_of_a_failure_are_bounded(source, sink):
     """R7: a message to the driver holds them, whatever user code puts into an exception."""
     source.feed(2)
-    with slots_in_hand(a_chain(source, sink, Refuses("x" * (LONGEST_WORDS + 1)))) as job:
+    with stepped_slots(a_chain(source, sink, Refuses("x" * (LONGEST_WORDS + 1)))) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.until(lambda: job.heard(SubtaskFailure))
@@ -288,7 +288,7 @@ def test_the_words_of_a_failure_are_bounded(source, sink):
 def test_what_is_no_exception_in_python_fails_the_subtask_with_its_reason(source, sink, raised):
     """R4, U3: a panic of native code or sys.exit() in user code does not end the slot."""
     source.feed(2)
-    with slots_in_hand(a_chain(source, sink, FailsAt(2, raised))) as job:
+    with stepped_slots(a_chain(source, sink, FailsAt(2, raised))) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.until(lambda: job.heard(SubtaskFailure))
@@ -300,7 +300,7 @@ def test_what_is_no_exception_in_python_fails_the_subtask_with_its_reason(source
 def test_a_panic_in_the_synchronous_part_declines_and_fails_the_subtask(source, sink):
     """C9: with its reason, as any other failure of the synchronous part."""
     source.forgets = PanicException("no position")
-    with slots_in_hand(a_chain(source, sink)) as job:
+    with stepped_slots(a_chain(source, sink)) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.tell(READ_0, a_barrier(1))
@@ -313,7 +313,7 @@ def test_a_panic_in_the_synchronous_part_declines_and_fails_the_subtask(source, 
 def test_a_panic_while_a_subtask_is_set_up_is_a_failure_of_that_subtask(source, sink):
     """R4, U3."""
     sink.breaks = PanicException("no sink")
-    with slots_in_hand(a_chain(source, sink)) as job:
+    with stepped_slots(a_chain(source, sink)) as job:
         job.host()
         job.until(lambda: job.heard(SubtaskFailure))
         (failed,) = job.heard(SubtaskFailure)
@@ -323,7 +323,7 @@ def test_a_panic_while_a_subtask_is_set_up_is_a_failure_of_that_subtask(source, 
 def test_a_failure_of_one_subtask_stops_no_other(source, sink):
     """R4: what becomes of the job is the driver's decision."""
     source.feed(2)
-    with slots_in_hand(a_chain(source, sink, FailsAt(2))) as job:
+    with stepped_slots(a_chain(source, sink, FailsAt(2))) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.until(lambda: job.heard(SubtaskFailure))
@@ -334,7 +334,7 @@ def test_a_failure_of_one_subtask_stops_no_other(source, sink):
 def test_a_sink_that_cannot_be_opened_is_a_failure_of_its_subtask(source, sink):
     """R4, U3: the reason names the operator."""
     sink.breaks = OSError("there is no such sink")
-    with slots_in_hand(a_chain(source, sink)) as job:
+    with stepped_slots(a_chain(source, sink)) as job:
         job.host()
         job.until(lambda: job.heard(SubtaskFailure))
         (failed,) = job.heard(SubtaskFailure)
@@ -346,7 +346,7 @@ def test_a_sink_that_cannot_be_opened_is_a_failure_of_its_subtask(source, sink):
 def test_a_lost_connection_fails_those_who_used_it(source, sink):
     """R1: what was on its way is gone, so both ends begin anew."""
     source.feed(1)
-    with slots_in_hand(a_chain(source, sink), APART) as job:
+    with stepped_slots(a_chain(source, sink), APART) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.until(lambda: sink.written == [1])
@@ -359,7 +359,7 @@ def test_a_lost_connection_fails_those_who_used_it(source, sink):
 def test_a_subtask_that_has_failed_fails_no_second_time(source, sink):
     """R4: what follows from its first failure is not another one."""
     source.feed(1)
-    with slots_in_hand(a_chain(source, sink), APART) as job:
+    with stepped_slots(a_chain(source, sink), APART) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.until(lambda: sink.written == [1])
@@ -374,7 +374,7 @@ def test_a_subtask_that_has_failed_fails_no_second_time(source, sink):
 def test_a_receiver_without_a_seat_is_nobodys_failure_here(source, sink):
     """R4: its slot was lost before we heard where it is; an innocent process is not recycled."""
     source.feed(1, 2)
-    with slots_in_hand(a_chain(source, sink)) as job:
+    with stepped_slots(a_chain(source, sink)) as job:
         job.subtask_addresses.pop(WORK_0)
         job.host()
         job.assign(READ_0, ONE)
@@ -389,7 +389,7 @@ def test_a_receiver_without_a_seat_is_nobodys_failure_here(source, sink):
 def test_gauges_say_what_each_subtask_has_done(source, sink):
     """U1."""
     source.feed(1, 2, 3)
-    with slots_in_hand(a_chain(source, sink)) as job:
+    with stepped_slots(a_chain(source, sink)) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.until(lambda: len(sink.written) == 3)
@@ -403,7 +403,7 @@ def test_a_sender_whose_receiver_does_not_read_is_back_pressured(source, sink):
     """U1, R7."""
     source.at_once = 1
     source.feed(*range(100))
-    with slots_in_hand(a_chain(source, sink), APART) as job:
+    with stepped_slots(a_chain(source, sink), APART) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.settle(0)
@@ -415,7 +415,7 @@ def test_a_sender_whose_receiver_does_not_read_is_back_pressured(source, sink):
 def test_a_completion_is_told_to_the_operator(source, sink):
     """C8: a sink lets go of what a committing checkpoint has covered."""
     source.feed(1)
-    with slots_in_hand(a_chain(source, sink)) as job:
+    with stepped_slots(a_chain(source, sink)) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.until(lambda: sink.written == [1])

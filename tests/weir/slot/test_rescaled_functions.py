@@ -4,7 +4,7 @@ import pytest
 
 from fake_connectors import MORE_0, ONE, READ_0, FakeSink, FakeSource
 from operator_state_functions import Holds, a_connected_job, a_function_job
-from slots_in_hand import SECOND, a_barrier, slots_in_hand
+from stepped_slots import SECOND, a_barrier, stepped_slots
 from weir.core.barriers import AlignmentType
 from weir.core.coordinator.events import EndOfDataReached
 from weir.core.ids import SubtaskId
@@ -70,7 +70,7 @@ def is_read(source):
 def held_by(width, source, sink, function):
     """A checkpoint of a job of this width that has read all there is so far."""
     source.is_bounded = False
-    with slots_in_hand(a_function_job(source, sink, function, width)) as job:
+    with stepped_slots(a_function_job(source, sink, function, width)) as job:
         started(job)
         job.until(lambda: is_read(source))
         manifest = checkpoint(job, READ_0)
@@ -85,7 +85,7 @@ def test_the_rows_of_a_list_state_find_one_subtask_each(old, new, source, sink):
     manifest = held_by(old, source, sink, Holds())
     source.feed(*range(20, 30))
 
-    with slots_in_hand(a_function_job(source, sink, Holds(), new)) as job:
+    with stepped_slots(a_function_job(source, sink, Holds(), new)) as job:
         gone_on(job, manifest)
 
     assert sorted(sink.written) == list(range(30))
@@ -96,7 +96,7 @@ def test_the_rows_of_a_list_state_are_shared_out_evenly(source, sink):
     source.feed(*range(20))
     manifest = held_by(2, source, sink, Holds())
 
-    with slots_in_hand(a_function_job(source, sink, Holds(), 4)) as job:
+    with stepped_slots(a_function_job(source, sink, Holds(), 4)) as job:
         gone_on(job, manifest)
         rows = {g.subtask: g.rows_out for g in job.slots[0].mailbox.gauges()}
 
@@ -109,7 +109,7 @@ def test_every_subtask_has_all_rows_of_a_union_list_state(old, new, source, sink
     source.feed(*range(20))
     manifest = held_by(old, source, sink, Holds(union=True))
 
-    with slots_in_hand(a_function_job(source, sink, Holds(union=True), new)) as job:
+    with stepped_slots(a_function_job(source, sink, Holds(union=True), new)) as job:
         gone_on(job, manifest)
 
     assert sorted(sink.written) == sorted(list(range(20)) * new)
@@ -128,7 +128,7 @@ def test_every_subtask_goes_on_with_all_rules(old, new, source, rules, sink):
     """S11, A10: old ones from the state, new ones from the stream, each once."""
     source.is_bounded = rules.is_bounded = False
     rules.feed(*range(10))
-    with slots_in_hand(a_connected_job(source, rules, sink, old)) as job:
+    with stepped_slots(a_connected_job(source, rules, sink, old)) as job:
         started(job)
         job.until(lambda: is_read(rules))
         job.settle()
@@ -136,7 +136,7 @@ def test_every_subtask_goes_on_with_all_rules(old, new, source, rules, sink):
     source.is_bounded = rules.is_bounded = True
     rules.feed(*range(10, 15))
 
-    with slots_in_hand(a_connected_job(source, rules, sink, new)) as job:
+    with stepped_slots(a_connected_job(source, rules, sink, new)) as job:
         gone_on(job, manifest)
 
     assert sink.written == all_heard(rules, new)
@@ -155,7 +155,7 @@ def test_rules_that_were_in_flight_reach_every_subtask_once(old, new, source, ru
     source.feed(*range(40))
     work = {SubtaskId("work", index): 1 + index for index in range(old)}
     subtask_addresses = {READ_0: 0, MORE_0: 0, SubtaskId("write", 0): 0, **work}
-    with slots_in_hand(a_connected_job(source, rules, sink, old), subtask_addresses) as job:
+    with stepped_slots(a_connected_job(source, rules, sink, old), subtask_addresses) as job:
         started(job)
         job.settle(*range(old)[:2])
         for subtask in (READ_0, MORE_0):
@@ -168,7 +168,7 @@ def test_rules_that_were_in_flight_reach_every_subtask_once(old, new, source, ru
     source.is_bounded = rules.is_bounded = True
     sink.written.clear()
 
-    with slots_in_hand(a_connected_job(source, rules, sink, new)) as job:
+    with stepped_slots(a_connected_job(source, rules, sink, new)) as job:
         gone_on(job, manifest)
 
     assert [n for n in sink.written if n >= 1000] == all_heard(rules, new)
@@ -177,7 +177,7 @@ def test_rules_that_were_in_flight_reach_every_subtask_once(old, new, source, ru
 def test_a_function_has_not_ended_before_both_of_its_inputs_have(source, rules, sink):
     """R6."""
     rules.feed(1)
-    with slots_in_hand(a_connected_job(source, rules, sink, 1)) as job:
+    with stepped_slots(a_connected_job(source, rules, sink, 1)) as job:
         job.host()
         until_running(job, 1)
         job.assign(MORE_0, ONE, last=True)

@@ -10,7 +10,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from fake_connectors import NUMBERS, ONE, READ_0, WORK_0, FakeReader, FakeSink, FakeSource, a_chain
 from processor_harness import ProcessorHarness
-from slots_in_hand import SECOND, a_barrier, slots_in_hand
+from stepped_slots import SECOND, a_barrier, stepped_slots
 from weir.connectors.pyspark.processor import FIRED_AT_ONCE, FIRING_SECONDS
 from weir.core.barriers import AlignmentType
 from weir.core.lifecycle import SubtaskRunning
@@ -97,7 +97,7 @@ def source():
 def test_a_barrier_is_taken_between_turns_and_the_rest_fires_after_the_restore(source):
     """A11, C1: what has not fired is in the snapshot, and each timer fires once."""
     sink = FakeSink()
-    with slots_in_hand(a_storm(source, sink)) as job:
+    with stepped_slots(a_storm(source, sink)) as job:
         job.host()
         job.assign(READ_0, ONE)
         job.until(lambda: sink.written)
@@ -110,7 +110,7 @@ def test_a_barrier_is_taken_between_turns_and_the_rest_fires_after_the_restore(s
     before = [n for rows in sink.sealed.values() for n in rows]
 
     again = FakeSink()
-    with slots_in_hand(a_storm(source, again)) as job:
+    with stepped_slots(a_storm(source, again)) as job:
         job.host(SECOND, manifest)
         job.until(lambda: SubtaskRunning(SECOND, WORK_0) in job.said)
         job.until(lambda: len(before) + len(again.written) >= TIMERS)

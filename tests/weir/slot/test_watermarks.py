@@ -9,7 +9,7 @@ from weir.core.ids import SplitId
 from weir.core.policy import Policy
 from weir.core.restore_decision import RestoreRequest
 from weir.core.snapshots import CheckpointKind
-from weir.slot.keeping import Keeping
+from weir.slot.snapshot_storage import SnapshotStorageSettings
 
 WATERMARK = 7 * MINUTE_MS - DELAY_MS
 """That of eight rows, a minute after each other, from zero."""
@@ -18,7 +18,9 @@ WATERMARK = 7 * MINUTE_MS - DELAY_MS
 @pytest.fixture
 def job_of(tmp_path):
     """A job of this width over splits with these minutes."""
-    keeping = Keeping(f"file://{tmp_path}", inline_threshold=1 << 20, memory_limit=1 << 20)
+    keeping = SnapshotStorageSettings(
+        f"file://{tmp_path}", inline_threshold=1 << 20, memory_limit=1 << 20
+    )
     jobs = []
 
     def begin(width, source):

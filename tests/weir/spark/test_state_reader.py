@@ -12,7 +12,7 @@ from weir.core.coordinator.actions import RequestSucceeded
 from weir.core.policy import Policy
 from weir.core.restore_decision import RestoreRequest
 from weir.core.snapshots import CheckpointKind
-from weir.slot.keeping import Keeping
+from weir.slot.snapshot_storage import SnapshotStorageSettings
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def layered(tmp_path_factory):
     """An incremental checkpoint whose layers were laid by jobs of two and of three slots."""
     place = tmp_path_factory.mktemp("layered")
     source = FakeSource({split: [] for split in SPLITS}, is_endless=True)
-    keeping = Keeping(f"file://{place}", 0, 0, is_incremental=True)
+    keeping = SnapshotStorageSettings(f"file://{place}", 0, 0, is_incremental=True)
     job = InProcessJob(keeping, lambda width: a_counting_graph(source, width))
     for width in (2, 3):
         job.start(

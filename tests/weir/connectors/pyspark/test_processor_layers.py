@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from processor_harness import MAX_PARALLELISM, ProcessorHarness
-from slots_in_hand import a_barrier
 from spark_processors import History, RunningTotal, Tally
+from stepped_slots import a_barrier
 from weir.core.ids import CheckpointId
 from weir.core.key_groups import range_of
 from weir.core.snapshots import KeyGroupRange, StateFile

@@ -22,9 +22,9 @@ from weir.core.ids import SlotId
 from weir.core.reasons import Reason
 from weir.dataflow.physical import JobGraph
 from weir.exchange import Exchange
-from weir.slot.keeping import Keeping, StateFiles
-from weir.slot.launching import Launcher, Manners, Threads
 from weir.slot.mailbox import Mailbox
+from weir.slot.snapshot_storage import SnapshotStorage, SnapshotStorageSettings
+from weir.slot.subtask_deployment import AlignmentSettings, SlotExecutors, SubtaskDeployer
 from weir.wire.authenticated_sockets import Address, Purpose, Tls, dial
 from weir.wire.control_messages import (
     EventReported,
@@ -56,8 +56,8 @@ class SlotSetting:
     secret: bytes
     tls: Tls | None
     graph: JobGraph
-    manners: Manners
-    keeping: Keeping
+    manners: AlignmentSettings
+    keeping: SnapshotStorageSettings
 
 
 def host_subtasks(setting: SlotSetting, executor: str, task_attempt: int) -> None:
@@ -68,12 +68,14 @@ def host_subtasks(setting: SlotSetting, executor: str, task_attempt: int) -> Non
     sock = dial(setting.driver, setting.secret, Purpose.SLOT_CONTROL, setting.tls, hello)
     exchange = Exchange(name, sock.getsockname()[0], setting.secret, setting.tls)
     link = MessageLink(sock, name)
-    files = StateFiles(setting.keeping)
+    files = SnapshotStorage(setting.keeping)
     here = (*exchange.address, os.getpid(), files.disk(), files.held())
     link.send(Registered(name, executor, task_attempt, *here))
     uploading = ThreadPoolExecutor(UPLOAD_THREADS, thread_name_prefix="weir-upload")
     reading = ThreadPoolExecutor(READ_THREADS, thread_name_prefix="weir-restore")
-    launcher = Launcher(setting.graph, setting.manners, files, Threads(uploading, reading))
+    launcher = SubtaskDeployer(
+        setting.graph, setting.manners, files, SlotExecutors(uploading, reading)
+    )
     mailbox = Mailbox(launcher, exchange, partial(say, link))
     threading.Thread(target=_listen, args=(link, mailbox), daemon=True, name="weir-control").start()
     threading.Thread(

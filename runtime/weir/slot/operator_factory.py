@@ -15,9 +15,9 @@ from weir.dataflow.physical import (
 from weir.ports.operators import Operator, TaskInfo
 from weir.slot.aggregate import AggregateOperator
 from weir.slot.function import FunctionOperator
-from weir.slot.reading import SourceOperator
 from weir.slot.relay import Stateless
-from weir.slot.writing import SinkOperator
+from weir.slot.sink_operator import SinkOperator
+from weir.slot.source_operator import SourceOperator
 
 
 def operator_for(stage: Stage, place: TaskInfo) -> Operator:

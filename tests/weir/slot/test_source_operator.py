@@ -12,7 +12,7 @@ from weir.core.snapshots import Redistribution
 from weir.dataflow.physical import SourceHead
 from weir.ports.operators import RestoredState
 from weir.slot.event_time import FOREVER, LONG_AGO
-from weir.slot.reading import SPLITS, SourceOperator
+from weir.slot.source_operator import SPLITS, SourceOperator
 
 
 def an_operator(source, *splits):

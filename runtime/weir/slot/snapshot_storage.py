@@ -20,7 +20,7 @@ from weir.storage.store_by_scheme import StoreByScheme
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class SnapshotStorageSettings:
     """Where the job's checkpoints go."""
 
     storage: str
@@ -33,10 +33,10 @@ class Keeping:
     """Where second copies are kept on the machine's own disk; empty: nowhere."""
 
 
-class StateFiles:
+class SnapshotStorage:
     """The pieces of snapshots, written and read by a slot's upload threads."""
 
-    def __init__(self, keeping: Keeping) -> None:
+    def __init__(self, keeping: SnapshotStorageSettings) -> None:
         self._keeping = keeping
         self._in_memory = is_memory(keeping.storage)
         self._store = StoreByScheme()

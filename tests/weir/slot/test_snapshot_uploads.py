@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from polars.exceptions import PanicException
 
-from slots_in_hand import Hand, a_barrier
+from stepped_slots import SteppedExecutor, a_barrier
 from weir.core.alignment import Aligner
 from weir.core.ids import ChannelId, CheckpointId, EdgeId, Millis, OperatorId, SubtaskId
 from weir.core.reasons import Reason
@@ -22,8 +22,8 @@ from weir.core.task import Ack, Decline, Discard, PersistInFlight, Task
 from weir.exchange.batch_sizes import size_of
 from weir.ports.operators import Captured, KeyedSnapshot, ListSnapshot
 from weir.slot.in_flight import read_in_flight
-from weir.slot.keeping import Keeping, StateFiles
-from weir.slot.uploads import MOST_UPLOADS, Uploads, bare_snapshot
+from weir.slot.snapshot_storage import SnapshotStorage, SnapshotStorageSettings
+from weir.slot.snapshot_uploads import MOST_UPLOADS, SnapshotUploads, bare_snapshot
 from weir.state.snapshot_files import read_list
 from weir.storage.local_copies import MARK, Owner
 
@@ -48,9 +48,11 @@ class Bench:
     """One subtask's uploads, its task, and what it was ordered to do."""
 
     def __init__(self, directory):
-        self.hand = Hand()
-        self.files = StateFiles(Keeping(f"file://{directory}", inline_threshold=0, memory_limit=0))
-        self.uploads = Uploads(SUBTASK, RUN, self.files, self.hand)
+        self.hand = SteppedExecutor()
+        self.files = SnapshotStorage(
+            SnapshotStorageSettings(f"file://{directory}", inline_threshold=0, memory_limit=0)
+        )
+        self.uploads = SnapshotUploads(SUBTASK, RUN, self.files, self.hand)
         self.task = Task(SUBTASK, Aligner(()), {}, {})
         self.orders = []
         self.words = []
@@ -167,13 +169,13 @@ def test_a_panic_while_data_in_flight_is_written_is_a_decline(bench, caplog):
     """A4, C18."""
     caplog.set_level(logging.CRITICAL)
 
-    class Panicking(StateFiles):
+    class Panicking(SnapshotStorage):
         def put(self, *_, **__):
             panics()
 
     bench.start()
     bench.orders.clear()
-    bench.uploads._files = Panicking(Keeping(f"file://{bench.directory}", 0, 0))  # noqa: SLF001
+    bench.uploads._files = Panicking(SnapshotStorageSettings(f"file://{bench.directory}", 0, 0))  # noqa: SLF001
     batch = pa.record_batch({"n": [1]})
     bench.uploads.persist_in_flight(CheckpointId(1), ((EDGE, Side.INPUT, (batch,)),), bench.settle)
     (declined,) = [order for order in bench.orders if isinstance(order, Decline)]
@@ -200,13 +202,15 @@ def test_an_upload_under_way_is_deleted_when_it_has_ended(bench):
 def test_files_that_cannot_be_deleted_are_left_to_the_garbage_collection(tmp_path, caplog):
     """C9: a failed deletion fails nothing else."""
 
-    class Stubborn(StateFiles):
+    class Stubborn(SnapshotStorage):
         def delete(self, paths):
             raise OSError(f"{len(paths)} files are busy")
 
     bench = Bench(tmp_path)
-    files = Stubborn(Keeping(f"file://{tmp_path}", inline_threshold=0, memory_limit=0))
-    bench.uploads = Uploads(SUBTASK, RUN, files, bench.hand)
+    files = Stubborn(
+        SnapshotStorageSettings(f"file://{tmp_path}", inline_threshold=0, memory_limit=0)
+    )
+    bench.uploads = SnapshotUploads(SUBTASK, RUN, files, bench.hand)
     bench.start(keyed=(PIECE,))
     bench.abort()
     assert "1 files are busy" in caplog.text
@@ -266,8 +270,10 @@ def test_the_time_that_both_parts_took_is_known_for_the_ack(bench):
 def test_a_small_piece_is_nobodys_file(tmp_path):
     """S7: it travels in its handle, and there is nothing to delete."""
     bench = Bench(tmp_path)
-    files = StateFiles(Keeping(f"file://{tmp_path}", inline_threshold=100, memory_limit=0))
-    bench.uploads = Uploads(SUBTASK, RUN, files, bench.hand)
+    files = SnapshotStorage(
+        SnapshotStorageSettings(f"file://{tmp_path}", inline_threshold=100, memory_limit=0)
+    )
+    bench.uploads = SnapshotUploads(SUBTASK, RUN, files, bench.hand)
     bench.start(keyed=(PIECE,))
     (keyed,) = bench.ack().snapshot.keyed
     assert keyed.file == StateFile("", len(CONTENT), checksum=keyed.file.checksum, content=CONTENT)
@@ -343,9 +349,11 @@ def test_rows_in_flight_count_as_unsaved_until_they_are_durable(bench):
 def test_a_local_copy_lives_as_long_as_a_snapshot_that_may_be_restored(tmp_path):
     """S13: beside each file that goes up, until a newer checkpoint is complete."""
     bench = Bench(tmp_path)
-    keeping = Keeping(f"file://{tmp_path}", 0, 0, local_directory=f"{tmp_path}/local")
-    bench.files = StateFiles(keeping)
-    bench.uploads = Uploads(SUBTASK, RUN, bench.files, bench.hand)
+    keeping = SnapshotStorageSettings(
+        f"file://{tmp_path}", 0, 0, local_directory=f"{tmp_path}/local"
+    )
+    bench.files = SnapshotStorage(keeping)
+    bench.uploads = SnapshotUploads(SUBTASK, RUN, bench.files, bench.hand)
 
     def copies():
         found = (tmp_path / "local").glob("*/[0-9]*-*")
@@ -364,9 +372,11 @@ def test_a_local_copy_lives_as_long_as_a_snapshot_that_may_be_restored(tmp_path)
 def test_a_plain_savepoint_takes_no_copy_and_leaves_those_of_the_checkpoint(tmp_path):
     """S13: a job restarts from its newest checkpoint, not from the user's savepoint."""
     bench = Bench(tmp_path)
-    keeping = Keeping(f"file://{tmp_path}", 0, 0, local_directory=f"{tmp_path}/local")
-    bench.files = StateFiles(keeping)
-    bench.uploads = Uploads(SUBTASK, RUN, bench.files, bench.hand)
+    keeping = SnapshotStorageSettings(
+        f"file://{tmp_path}", 0, 0, local_directory=f"{tmp_path}/local"
+    )
+    bench.files = SnapshotStorage(keeping)
+    bench.uploads = SnapshotUploads(SUBTASK, RUN, bench.files, bench.hand)
     bench.start(1, keyed=(PIECE,))
     bench.uploads.on_completed(CheckpointId(1))
     copies = sorted((tmp_path / "local").rglob("*"))
@@ -379,8 +389,10 @@ def test_a_plain_savepoint_takes_no_copy_and_leaves_those_of_the_checkpoint(tmp_
 
 def test_a_snapshot_is_read_from_its_local_copy_and_from_storage_without_one(tmp_path):
     """S13: nobody notices the difference."""
-    keeping = Keeping(f"file://{tmp_path}", 0, 0, local_directory=f"{tmp_path}/local")
-    files = StateFiles(keeping)
+    keeping = SnapshotStorageSettings(
+        f"file://{tmp_path}", 0, 0, local_directory=f"{tmp_path}/local"
+    )
+    files = SnapshotStorage(keeping)
     owner = Owner(SUBTASK, CheckpointId(1))
     file = files.put(f"file://{tmp_path}/chk-1/state", pa.py_buffer(CONTENT), owner=owner)
     (tmp_path / "chk-1" / "state").unlink()

@@ -18,7 +18,7 @@ from weir.core.takeover import Liveness
 SHARE = 0.05
 
 
-class Namesake:
+class DuplicateStart:
     """A person who does not know that the job runs, or has run."""
 
     def __init__(self, world: World, store: Store, drivers: list[Driver], seed: int) -> None:

@@ -31,9 +31,9 @@ from weir.core.rescale import StateAssignment, assign_state
 from weir.core.snapshots import CheckpointKind, Manifest, Width
 from weir.dataflow.physical import JobGraph
 from weir.exchange import Exchange
-from weir.slot.keeping import Keeping, StateFiles
-from weir.slot.launching import Launcher, Manners, Threads
 from weir.slot.mailbox import Mailbox
+from weir.slot.snapshot_storage import SnapshotStorage, SnapshotStorageSettings
+from weir.slot.subtask_deployment import AlignmentSettings, SlotExecutors, SubtaskDeployer
 from weir.wire.clocks import ProcessClock
 from weir.wire.control_messages import (
     CancelSubtasks,
@@ -47,8 +47,8 @@ from weir.wire.control_messages import (
 SECRET = b"the secret of this very job....."
 EPOCH = Epoch(1)
 FIRST, SECOND = AttemptId(1), AttemptId(2)
-USUAL = Manners(Mode.EXACTLY_ONCE, declines_after_end=False)
-IN_MEMORY = Keeping("memory://weir", inline_threshold=1 << 20, memory_limit=1 << 20)
+USUAL = AlignmentSettings(Mode.EXACTLY_ONCE, declines_after_end=False)
+IN_MEMORY = SnapshotStorageSettings("memory://weir", inline_threshold=1 << 20, memory_limit=1 << 20)
 
 _LONG_ENOUGH = 20.0
 _QUIET_STEPS = 40
@@ -56,7 +56,7 @@ _QUIET_STEPS = 40
 T = TypeVar("T")
 
 
-class Hand(Executor):
+class SteppedExecutor(Executor):
     """Does the work at once, or keeps it until it is told to."""
 
     def __init__(self) -> None:
@@ -84,14 +84,14 @@ class Hand(Executor):
 
 
 @dataclass
-class SlotInHand:
+class SteppedSlot:
     """One slot."""
 
     exchange: Exchange
     mailbox: Mailbox
-    hand: Hand
-    """Uploads and deletes."""
-    reader: Hand
+    hand: SteppedExecutor
+    """SnapshotUploads and deletes."""
+    reader: SteppedExecutor
     """Reads what is restored."""
 
     def step(self) -> None:
@@ -100,11 +100,11 @@ class SlotInHand:
 
 
 @dataclass
-class SlotsInHand:
+class SteppedSlots:
     """All slots of a job and what they have said."""
 
     graph: JobGraph
-    slots: list[SlotInHand]
+    slots: list[SteppedSlot]
     subtask_addresses: dict[SubtaskId, int]
     said: list[object] = field(default_factory=list)
     now: int = 0
@@ -216,28 +216,30 @@ class SlotsInHand:
             (),
         )
 
-    def _home(self, subtask: SubtaskId) -> SlotInHand:
+    def _home(self, subtask: SubtaskId) -> SteppedSlot:
         return self.slots[self.subtask_addresses[subtask]]
 
 
 @contextmanager
-def slots_in_hand(
+def stepped_slots(
     graph: JobGraph,
     subtask_addresses: dict[SubtaskId, int] | None = None,
     *,
-    manners: Manners = USUAL,
-    keeping: Keeping = IN_MEMORY,
-) -> Iterator[SlotsInHand]:
+    manners: AlignmentSettings = USUAL,
+    keeping: SnapshotStorageSettings = IN_MEMORY,
+) -> Iterator[SteppedSlots]:
     """As many slots as the subtask_addresses name; by default all subtasks sit in one."""
     placed = subtask_addresses or dict.fromkeys(graph.topology.subtasks, 0)
-    job = SlotsInHand(graph, [], placed)
+    job = SteppedSlots(graph, [], placed)
     for number in range(max(placed.values()) + 1):
         exchange = Exchange(SlotId(f"slot-{number}"), "127.0.0.1", SECRET, None)
-        hand, reader = Hand(), Hand()
-        launcher = Launcher(graph, manners, StateFiles(keeping), Threads(hand, reader))
+        hand, reader = SteppedExecutor(), SteppedExecutor()
+        launcher = SubtaskDeployer(
+            graph, manners, SnapshotStorage(keeping), SlotExecutors(hand, reader)
+        )
         clock = ProcessClock(lambda: Millis(job.now), lambda: Millis(job.now + job.skew))
         mailbox = Mailbox(launcher, exchange, job.said.append, clock)
-        job.slots.append(SlotInHand(exchange, mailbox, hand, reader))
+        job.slots.append(SteppedSlot(exchange, mailbox, hand, reader))
     try:
         yield job
     finally:

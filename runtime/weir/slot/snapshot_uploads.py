@@ -31,8 +31,8 @@ from weir.exchange.batch_sizes import size_of
 from weir.ports.operators import Captured, KeyedSnapshot
 from weir.ports.user_code_errors import describe_error
 from weir.slot.in_flight import write_in_flight
-from weir.slot.keeping import StateFiles
 from weir.slot.layers import Layers
+from weir.slot.snapshot_storage import SnapshotStorage
 from weir.state.snapshot_files import write_list
 from weir.storage.local_copies import Owner
 
@@ -69,11 +69,11 @@ class Upload:
     written_bytes: int = 0
 
 
-class Uploads:
+class SnapshotUploads:
     """All uploads of one subtask. The mailbox calls it; its work runs on the executor."""
 
     def __init__(
-        self, subtask: SubtaskId, run: tuple[int, int], files: StateFiles, executor: Executor
+        self, subtask: SubtaskId, run: tuple[int, int], files: SnapshotStorage, executor: Executor
     ) -> None:
         self._subtask = subtask
         self._run = run

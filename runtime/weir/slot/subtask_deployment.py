@@ -27,13 +27,13 @@ from weir.exchange.routing import Router
 from weir.ports.operators import Batch, Operator, RestoredState, TaskInfo
 from weir.ports.user_code_errors import describe_error, error_type, is_of_user_code
 from weir.slot.event_time import EventTime
-from weir.slot.heads import operator_for
-from weir.slot.hosted import Home, Hosted
 from weir.slot.in_flight import read_in_flight
-from weir.slot.keeping import StateFiles
+from weir.slot.operator_factory import operator_for
 from weir.slot.pipeline import Pipeline
 from weir.slot.relay import Stateless
-from weir.slot.uploads import Uploads
+from weir.slot.snapshot_storage import SnapshotStorage
+from weir.slot.snapshot_uploads import SnapshotUploads
+from weir.slot.subtask_runner import Home, SubtaskRunner
 from weir.state.snapshot_files import read_list, state_name
 from weir.wire.control_messages import DeploySubtasks
 
@@ -51,7 +51,7 @@ class Poster(Home, Protocol):
 class Prepared:
     """A subtask that is ready to begin, or the reason why it is not."""
 
-    hosted: Hosted
+    hosted: SubtaskRunner
     restored_state: RestoredState
     replays: dict[EdgeId, list[Batch]]
     was_finished: bool
@@ -62,7 +62,7 @@ class Prepared:
 
     @classmethod
     def not_made(
-        cls, hosted: Hosted, cause: FailureCause, words: str, failure: BaseException
+        cls, hosted: SubtaskRunner, cause: FailureCause, words: str, failure: BaseException
     ) -> "Prepared":
         nothing = cls(hosted, RestoredState(), {}, was_finished=False)
         return replace(nothing, problem=words, cause=cause, error=error_type(failure))
@@ -76,7 +76,7 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
-class Manners:
+class AlignmentSettings:
     """How the job wants its barriers treated."""
 
     mode: Mode
@@ -84,18 +84,22 @@ class Manners:
 
 
 @dataclass(frozen=True, slots=True)
-class Threads:
+class SlotExecutors:
     """What runs beside the mailbox."""
 
     uploading: Executor
     reading: Executor
 
 
-class Launcher:
+class SubtaskDeployer:
     """Makes subtasks for one slot."""
 
     def __init__(
-        self, graph: JobGraph, manners: Manners, files: StateFiles, threads: Threads
+        self,
+        graph: JobGraph,
+        manners: AlignmentSettings,
+        files: SnapshotStorage,
+        threads: SlotExecutors,
     ) -> None:
         self._graph = graph
         self._manners = manners
@@ -137,21 +141,23 @@ class Launcher:
             is_incremental=self._files.is_incremental,
         )
 
-    def _hosted(self, home: Home, run: Run, subtask: SubtaskId, operator: Operator) -> Hosted:
+    def _hosted(
+        self, home: Home, run: Run, subtask: SubtaskId, operator: Operator
+    ) -> SubtaskRunner:
         stage = self._graph.by_id[subtask.operator]
         routers = tuple(
             Router(self.topology, edge, subtask.index, tuple(self._graph.keys.get(edge.id, ())))
             for edge in self.topology.edges
             if edge.source == subtask.operator
         )
-        return Hosted(
+        return SubtaskRunner(
             home=home,
             run=run,
             task=self._task(subtask),
             operator=operator,
             pipeline=Pipeline(stage.steps),
             routers=routers,
-            uploads=Uploads(subtask, run, self._files, self._threads.uploading),
+            uploads=SnapshotUploads(subtask, run, self._files, self._threads.uploading),
             time=EventTime(self.topology.inputs[subtask]),
         )
 
@@ -171,7 +177,7 @@ class Launcher:
 
     def _read(
         self,
-        hosted: Hosted,
+        hosted: SubtaskRunner,
         state_assignment: StateAssignment,
         restored: CheckpointId,
         home: Poster,
@@ -188,7 +194,10 @@ class Launcher:
         home.post(Prepared(hosted, restored_state, replays, was_finished=state_assignment.finished))
 
     def _remember_layers(
-        self, hosted: Hosted, restored_state: RestoredState, state_assignment: StateAssignment
+        self,
+        hosted: SubtaskRunner,
+        restored_state: RestoredState,
+        state_assignment: StateAssignment,
     ) -> None:
         """What was restored may be built on, if all of it may be shared."""
         inherited = (handle.file for handle in state_assignment.keyed)

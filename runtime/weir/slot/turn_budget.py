@@ -61,7 +61,7 @@ class Line:
 
 
 @dataclass(slots=True)
-class Pace:
+class TurnBudget:
     """How many rows the next turn may take."""
 
     rows: int = 4096

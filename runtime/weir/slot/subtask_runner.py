@@ -42,10 +42,10 @@ from weir.exchange.routing import Router
 from weir.ports.operators import Batch, Operator
 from weir.ports.user_code_errors import describe_error, error_type
 from weir.slot.event_time import FOREVER, EventTime
-from weir.slot.pace import TURN_SECONDS, Pace
 from weir.slot.pipeline import Pipeline
-from weir.slot.reading import SourceOperator
-from weir.slot.uploads import UNSAVED_LIMIT, Uploads, bare_snapshot
+from weir.slot.snapshot_uploads import UNSAVED_LIMIT, SnapshotUploads, bare_snapshot
+from weir.slot.source_operator import SourceOperator
+from weir.slot.turn_budget import TURN_SECONDS, TurnBudget
 
 OUTPUT_LIMIT = 2
 """With so many batches queued on an output there is no room in it."""
@@ -64,15 +64,15 @@ Act = Callable[[Task], list[TaskAction]]
 class Home(Protocol):
     """The slot, as far as one of its subtasks is concerned."""
 
-    def transmit(self, hosted: "Hosted", channel: ChannelId, element: object) -> None: ...
-    def grant(self, hosted: "Hosted", channel: ChannelId, batches: int) -> None: ...
+    def transmit(self, hosted: "SubtaskRunner", channel: ChannelId, element: object) -> None: ...
+    def grant(self, hosted: "SubtaskRunner", channel: ChannelId, batches: int) -> None: ...
     def say(self, event: object) -> None: ...
-    def settle(self, hosted: "Hosted", act: Act, words: str) -> None: ...
-    def rest(self, hosted: "Hosted", millis: int) -> None: ...
+    def settle(self, hosted: "SubtaskRunner", act: Act, words: str) -> None: ...
+    def rest(self, hosted: "SubtaskRunner", millis: int) -> None: ...
     def unsaved_bytes(self, before: CheckpointId) -> int: ...
-    def gone(self, hosted: "Hosted") -> None: ...
+    def gone(self, hosted: "SubtaskRunner") -> None: ...
     def failed(
-        self, hosted: "Hosted", cause: FailureCause, words: str, error: str = ""
+        self, hosted: "SubtaskRunner", cause: FailureCause, words: str, error: str = ""
     ) -> None: ...
     def now(self) -> Millis: ...
 
@@ -87,7 +87,7 @@ class Counts:
 
 
 @dataclass(eq=False)
-class Hosted:
+class SubtaskRunner:
     """A subtask, its operator and its uploads."""
 
     home: Home
@@ -96,10 +96,10 @@ class Hosted:
     operator: Operator
     pipeline: Pipeline
     routers: tuple[Router, ...]
-    uploads: Uploads
+    uploads: SnapshotUploads
     time: EventTime
     is_ready: bool = False
-    pace: Pace = field(default_factory=Pace)
+    pace: TurnBudget = field(default_factory=TurnBudget)
     counts: Counts = field(default_factory=Counts)
     has_unflushed: bool = False
     flushed_at: float = field(default_factory=perf_counter)

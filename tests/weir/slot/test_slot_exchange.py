@@ -6,7 +6,7 @@ from fake_connectors import READ_0, WORK_0, WRITE_0, FakeSink, FakeSource, a_cha
 from weir.core.ids import AttemptId, ChannelId, CheckpointId, EdgeId, Epoch, SlotId
 from weir.core.rescale import StateAssignment
 from weir.exchange import Arrived, Credited, Exchange
-from weir.slot.post import Post
+from weir.slot.slot_exchange import SlotExchange
 from weir.wire.control_messages import DeploySubtasks, SubtaskAddress
 
 HERE = SlotId("here")
@@ -18,7 +18,7 @@ INTO_WRITE = ChannelId(EdgeId("done"), 0, 0)
 @pytest.fixture
 def post():
     exchange = Exchange(HERE, "127.0.0.1", b"a secret that is long enough", None)
-    yield Post(exchange, a_chain(FakeSource(), FakeSink()).topology)
+    yield SlotExchange(exchange, a_chain(FakeSource(), FakeSink()).topology)
     exchange.close()
 
 

@@ -10,7 +10,7 @@ ONE_IN = 16
 SHARE = 0.3
 
 
-class Stumbling:
+class CoordinatorFaults:
     """Drawn whenever an enumerator or a committer is asked for something."""
 
     def __init__(self, seed: int) -> None:

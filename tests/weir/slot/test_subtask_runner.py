@@ -18,9 +18,9 @@ from weir.core.task import Task
 from weir.exchange.batch_sizes import BATCH_BYTES
 from weir.exchange.routing import Router
 from weir.slot.event_time import FOREVER, EventTime
-from weir.slot.hosted import OUTPUT_LIMIT, SMALL_ROWS, Hosted, merged
 from weir.slot.pipeline import Pipeline
 from weir.slot.relay import Stateless
+from weir.slot.subtask_runner import OUTPUT_LIMIT, SMALL_ROWS, SubtaskRunner, merged
 
 TOPOLOGY = a_chain(FakeSource(), FakeSink()).topology
 A, B = (ChannelId(EdgeId("rows"), sender, 0) for sender in (0, 1))
@@ -93,7 +93,7 @@ def a_hosted(operator, *channels):
     )
     router = Router(TOPOLOGY, TOPOLOGY.edge_by_id[EdgeId("done")], 0)
     time = EventTime(channels)
-    return Hosted(Home(), (1, 1), task, operator, Pipeline(()), (router,), None, time)
+    return SubtaskRunner(Home(), (1, 1), task, operator, Pipeline(()), (router,), None, time)
 
 
 def elements(hosted):

@@ -15,7 +15,7 @@ from weir.wire.control_messages import DeploySubtasks
 News = Arrived | Credited | Broken
 
 
-class Post:
+class SlotExchange:
     """The exchange, extended to the slot's own subtasks."""
 
     def __init__(self, exchange: Exchange, topology: Topology) -> None:

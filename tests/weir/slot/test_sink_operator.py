@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from fake_connectors import WRITE_0, FakeSink, rows
 from weir.core.ids import CheckpointId, EdgeId, Millis
 from weir.ports.operators import TaskInfo
-from weir.slot.writing import SinkOperator
+from weir.slot.sink_operator import SinkOperator
 
 EDGE = EdgeId("done")
 PLACE = TaskInfo(WRITE_0, 1, 16, 1, 1, lambda: Millis(0))

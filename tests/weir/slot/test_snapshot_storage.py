@@ -5,7 +5,7 @@ import pytest
 
 from weir.core.snapshots import StateFile
 from weir.errors import JobRejected
-from weir.slot.keeping import Keeping, StateFiles
+from weir.slot.snapshot_storage import SnapshotStorage, SnapshotStorageSettings
 from weir.storage.state_files import DamagedState
 
 KIB = 1024
@@ -13,12 +13,16 @@ KIB = 1024
 
 @pytest.fixture
 def files(tmp_path):
-    return StateFiles(Keeping(f"file://{tmp_path}", inline_threshold=20 * KIB, memory_limit=0))
+    return SnapshotStorage(
+        SnapshotStorageSettings(f"file://{tmp_path}", inline_threshold=20 * KIB, memory_limit=0)
+    )
 
 
 @pytest.fixture
 def in_memory():
-    return StateFiles(Keeping("memory://weir", inline_threshold=20 * KIB, memory_limit=64 * KIB))
+    return SnapshotStorage(
+        SnapshotStorageSettings("memory://weir", inline_threshold=20 * KIB, memory_limit=64 * KIB)
+    )
 
 
 def content(size):
@@ -42,7 +46,9 @@ def test_a_larger_piece_is_a_file(files, tmp_path):
 
 def test_a_threshold_of_nothing_stores_every_piece_in_a_file(tmp_path):
     """S7."""
-    files = StateFiles(Keeping(f"file://{tmp_path}", inline_threshold=0, memory_limit=0))
+    files = SnapshotStorage(
+        SnapshotStorageSettings(f"file://{tmp_path}", inline_threshold=0, memory_limit=0)
+    )
     assert files.put(f"file://{tmp_path}/a", content(1)).path
 
 
@@ -90,5 +96,7 @@ def test_a_savepoint_may_lie_in_another_storage(files, tmp_path):
     """S10: what a job restores from is found by its own URL."""
     elsewhere = tmp_path / "elsewhere"
     piece = files.put(f"file://{elsewhere}/a", content(30 * KIB))
-    other = StateFiles(Keeping("memory://weir", inline_threshold=0, memory_limit=KIB))
+    other = SnapshotStorage(
+        SnapshotStorageSettings("memory://weir", inline_threshold=0, memory_limit=KIB)
+    )
     assert other.fetch(StateFile(*piece)).equals(content(30 * KIB))

@@ -9,7 +9,7 @@ from weir.core.coordinator.events import SubtaskAcked, SubtaskDeclined
 from weir.core.ids import AttemptId, CheckpointId
 from weir.core.reasons import Reason
 from weir.core.snapshots import ListHandle, Redistribution, StateFile, SubtaskSnapshot
-from weir.slot.process import say
+from weir.slot.slot_process import say
 from weir.wire import frames
 from weir.wire.control_messages import EventReported
 from weir.wire.message_link import MessageLink

@@ -38,7 +38,7 @@ class Starter(Protocol):
 
 
 @dataclass(frozen=True)
-class TakingOver:
+class DriverTakeover:
     """One driver before its epoch."""
 
     world: World

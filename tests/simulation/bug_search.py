@@ -1,6 +1,6 @@
 """Plants one bug in this process and runs schedules until one of them notices.
 
-    python -m simulation.hunt "commit before completion"
+    python -m simulation.bug_search "commit before completion"
 
 Prints the seed that caught it and how, or that it survived.
 """
@@ -8,7 +8,7 @@ Prints the seed that caught it and how, or that it survived.
 import sys
 
 from simulation.bugs import bug_named
-from simulation.sabotage import plant
+from simulation.source_patch import plant
 
 PATIENCE = 500
 """Schedules that a bug may survive at most."""
