@@ -1,4 +1,4 @@
-"""The architecture page speaks of the code as it is."""
+"""The architecture page describes the code as it is."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ CORE = ROOT / "runtime" / "weir" / "core"
 
 
 def test_every_module_of_the_core_has_its_place_on_the_page() -> None:
-    """A newcomer finds each room from the page."""
+    """A new developer finds each module from the page."""
     modules = {path.stem for path in CORE.iterdir() if not path.name.startswith("__")}
 
     assert {module for module in modules if not re.search(rf"\b{module}\b", PAGE)} == set()
@@ -26,8 +26,8 @@ def test_the_stages_of_a_checkpoint_are_those_of_the_code() -> None:
 
 
 def test_the_ids_jump_by_what_the_page_says() -> None:
-    """C19: sixteen, in words, is the block that an entry reserves."""
-    block = re.search(r"^ID_BLOCK = (\d+)$", (CORE / "journal.py").read_text(), re.MULTILINE)
+    """C19: sixteen, spelled out, is the block that an entry reserves."""
+    block = re.search(r"^ID_BLOCK = (\d+)$", (CORE / "log_entries.py").read_text(), re.MULTILINE)
 
     assert block is not None
     assert block[1] == "16"

@@ -5,24 +5,24 @@ from collections import defaultdict
 
 import pytest
 from weir.connectors.formats import built_in
-from weir.core.recovery import Facts, RestoreFrom, Wish, resolve
-from weir.state.files import read_list
-from weir.state.looking import header_of, rows_of
+from weir.slot.heads import operator_for
 from weir.storage.objects import store_for
 from written_streams import nowhere
 
 from golden_job import NOWHERE, golden_stream
 from golden_savepoint import EXPECTED, GOLDEN
 from weir.core.ids import CheckpointId, Millis, OperatorId, SubtaskId
-from weir.core.rescale import inherit
+from weir.core.rescale import assign_state
+from weir.core.restore_decision import Facts, RestoreFrom, RestoreRequest, resolve
 from weir.core.snapshots import Manifest
 from weir.dataflow.formats import Formats
 from weir.dataflow.graph import GraphDefaults, build
 from weir.dataflow.reader import StreamReader
 from weir.dataflow.writer import Session
-from weir.ports.operators import Heritage, Place
-from weir.ports.sources import KeptSplit
-from weir.slot.heads import operator_for
+from weir.ports.operators import RestoredState, TaskInfo
+from weir.ports.sources import CheckpointedSplit
+from weir.state.snapshot_files import read_list
+from weir.state.state_file_reader import header_of, rows_of
 from weir.storage import manifests, state_files
 
 WIDTHS = [1, 2, 3]
@@ -51,23 +51,23 @@ class Restored:
         assert isinstance(self.manifest, Manifest), self.manifest
         self.graph = graph_of_width(parallelism)
         self.parallelism = parallelism
-        self.inheritances = inherit(self.manifest, self.graph.topology)
+        self.state_assignments = assign_state(self.manifest, self.graph.topology)
 
     def operators(self, uid):
         return [self.operator(SubtaskId(OperatorId(uid), at)) for at in range(self.parallelism)]
 
     def operator(self, subtask):
-        place = Place(subtask, self.parallelism, 8, 2, 1, lambda: Millis(1_000))
+        place = TaskInfo(subtask, self.parallelism, 8, 2, 1, lambda: Millis(1_000))
         operator = operator_for(self.graph.by_id[subtask.operator], place)
-        operator.restore(self.heritage(subtask))
+        operator.restore(self.restored_state(subtask))
         return operator
 
-    def heritage(self, subtask):
-        share = self.inheritances[subtask]
+    def restored_state(self, subtask):
+        share = self.state_assignments[subtask]
         lists = defaultdict(list)
         for one in share.lists:
             lists[one.handle.name] += read_list(self.fetch(one.handle), one.first, one.stop)
-        return Heritage([(h.groups, self.fetch(h)) for h in share.keyed], lists)
+        return RestoredState([(h.groups, self.fetch(h)) for h in share.keyed], lists)
 
     def fetch(self, handle):
         return state_files.fetch(self.store, handle.file)
@@ -96,7 +96,9 @@ def test_a_driver_of_the_same_job_accepts_the_savepoint(restored):
     path = f"file://{GOLDEN}/_metadata"
     facts = Facts((), {path: restored.manifest})
 
-    assert isinstance(resolve(facts, Wish("next", path), restored.graph.topology), RestoreFrom)
+    assert isinstance(
+        resolve(facts, RestoreRequest("next", path), restored.graph.topology), RestoreFrom
+    )
 
 
 def test_a_processor_finds_its_values_lists_maps_and_timers(restored):
@@ -131,7 +133,7 @@ def test_a_source_goes_on_at_its_positions(restored):
         for item in piece.items
     ]
 
-    positions = [(kept.split, kept.position) for kept in map(KeptSplit.decode, items)]
+    positions = [(kept.split, kept.position) for kept in map(CheckpointedSplit.decode, items)]
     assert sorted(positions) == sorted(EXPECTED["positions"].items())
 
 

@@ -13,7 +13,7 @@ NAME = "files-0-1-1-1-token"
 
 
 class SlowStore:
-    """A store whose user is frozen before its first copy, while somebody else acts."""
+    """A store whose user is frozen before its first copy, while another driver acts."""
 
     def __init__(self, store, meanwhile):
         self._store = store

@@ -1,4 +1,4 @@
-"""Whoever dies at whichever step of a checkpoint, the sink's content is what was promised.
+"""Any process may die at any step of a checkpoint: the sink's content is as promised.
 
 One run goes through many deaths, each armed when a checkpoint has completed since the one before,
 so its verdict covers them all. It ends with a driver's death, and the last driver reads what is

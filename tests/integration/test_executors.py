@@ -1,4 +1,4 @@
-"""Slots in executors of their own: what is true on one machine is true on a cluster of Spark's."""
+"""Slots in separate executors: what is true on one machine is true on a Spark cluster."""
 
 import os
 import signal

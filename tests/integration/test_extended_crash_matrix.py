@@ -1,6 +1,6 @@
 """Deaths among overtaken rows, layers of state, local copies and other parallelisms cost nothing.
 
-One run keeps its circumstances and goes through many deaths (see ``matrix_in_depth``). Its last
+One run with fixed circumstances goes through many deaths (``extended_crash_matrix``). Its last
 driver is drained. Besides the sink's content each run is asked whether it has seen what it is
 about: rows that were overtaken, kept and restored, and local copies that were read, or were not.
 """

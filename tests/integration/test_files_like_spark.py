@@ -40,7 +40,7 @@ ROWS = pa.table(
 
 @pytest.fixture(scope="module")
 def spark(session):
-    """A session of the Spark that the tests share, with a time zone of its own."""
+    """A session of the Spark that the tests share, with another time zone."""
     own = session.spark.newSession()
     own.conf.set("spark.sql.session.timeZone", "UTC")
     return own

@@ -45,7 +45,7 @@ class History:
     wrong: list[str] = field(default_factory=list)
     deployments: int = 0
     orphaned: set[int] = field(default_factory=set)
-    """Epochs in which a slot died with files that nobody was told of."""
+    """Epochs in which a slot died with files that it had not reported."""
 
     # -- lives of drivers
 
@@ -114,7 +114,7 @@ class History:
         self.ask()
 
     def slot_dies_with_its_uploads_up(self):
-        """Files that nobody was told of."""
+        """Files that were not reported."""
         number = self.dice.randrange(self.width)
         slot = self.job.slots[number]
         slot.hand.is_held = True
@@ -199,7 +199,7 @@ class History:
             numbers = batch.column("n").to_pylist()
             yield from zip(numbers, batch.column(column).to_pylist(), strict=True)
 
-    # -- what lies in storage
+    # -- what is in storage
 
     def check_leftovers(self):
         """What an epoch has written and does not need goes while it lives."""
@@ -295,7 +295,7 @@ def test_layers_stay_bounded(history):
 
 
 def test_nothing_is_left_over_but_what_dead_processes_left(history):
-    """S4: files of older epochs, which nobody refers to; collecting them leaves what is needed."""
+    """S4: files of older epochs without references; collecting them leaves what is needed."""
     assert history.files() - history.referenced()
     assert history.of_this_epoch() == []
 

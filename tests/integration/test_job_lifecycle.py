@@ -52,7 +52,7 @@ def test_user_code_that_stumbles_once_is_tried_again_and_every_row_counts_once(t
 
 
 def test_without_a_restart_strategy_the_first_failure_of_user_code_ends_the_job(tmp_path):
-    """R2: with the type none the job fails, and says why."""
+    """R2: with the type none the job fails with the reason."""
     setting = a_job(tmp_path, poisoned_offset=12_345, config=(("weir.restart.type", "none"),))
     with real_job(setting, tmp_path) as job:
         driver = job.start()
@@ -64,13 +64,13 @@ def test_without_a_restart_strategy_the_first_failure_of_user_code_ends_the_job(
 
 
 def test_a_job_with_too_few_slots_says_how_many_are_missing(tmp_path):
-    """R3, U3: it waits for as many as it needs, and its status says for how many."""
+    """R3, U3: it waits for the slots it needs, and its status shows how many are missing."""
     setting = a_job(tmp_path).having(("spark.master", "local[1,1000]"))
     with real_job(setting, tmp_path) as job:
         driver = job.start()
         job.until("one slot", job.slots)
         waiting = {"status": "waiting for slots", "missing": 1}
-        job.until("the status says so", lambda: driver.ask("status") == waiting)
+        job.until("the status shows it", lambda: driver.ask("status") == waiting)
         driver.tell(do="cancel")
         assert driver.until_ended()["ended"] == "canceled"
 

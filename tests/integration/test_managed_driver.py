@@ -1,4 +1,4 @@
-"""A job as an operator runs it: told by variables, asked by its API, judged by its last report."""
+"""A job under an operator: environment variables configure it, its API and last report show it."""
 
 import json
 import os

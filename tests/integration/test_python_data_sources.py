@@ -12,7 +12,7 @@ def finish(job, driver):
     last = job.limit - 1
     job.until("the last number", lambda: any(number == last for _, number in job.numbers))
     job.until("every number", lambda: len({n for _, n in job.numbers}) == job.limit)
-    job.until("the source hears of it", lambda: job.offsets and job.offsets[-1] == job.limit)
+    job.until("the source is notified", lambda: job.offsets and job.offsets[-1] == job.limit)
     driver.tell(do="stop", path="", drain=False)
     assert driver.until_ended()["problem"] == ""
 

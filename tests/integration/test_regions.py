@@ -30,7 +30,7 @@ class Run:
         (self.trace,) = (home / "traces").iterdir()
 
     def actions(self, kind):
-        """What the driver decided, as the core decides it again from what it heard."""
+        """What the driver decided, as the core decides it again from the recorded events."""
         with self.trace.open() as lines:
             job, _ = from_json(json.loads(next(lines)), object).job()
             for line in lines:
@@ -80,7 +80,7 @@ def only_what_is_connected_to_the_failure_is_started_again(run):
 
 
 def a_process_in_which_user_code_failed_is_not_used_again(run):
-    """Nobody knows what it holds."""
+    """Its state is unknown."""
     (recycled,) = run.actions(RecycleSlot)
     first, *later = run.launches()
 
@@ -89,7 +89,7 @@ def a_process_in_which_user_code_failed_is_not_used_again(run):
 
 
 def the_reader_of_the_other_region_reads_on_without_a_gap_or_a_step_back(run):
-    """It had its split from the first row on, and nobody else had it."""
+    """It read its split from the first row on, and no other subtask read it."""
     first, second, *_ = run.launches()
     batches = run.failure_log.read_by("before-the-kill", first["rows-1"])
     (split,) = {split for split, _, _ in batches}
@@ -121,6 +121,6 @@ def every_row_of_both_regions_is_there_once(run):
 
 
 def the_driver_decided_as_the_core_does(run):
-    """What it heard, replayed, leads to what it did."""
+    """Its events, replayed, lead to the same actions."""
     with run.trace.open() as lines:
         assert list(replay(lines)) == []

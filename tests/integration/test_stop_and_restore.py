@@ -13,7 +13,7 @@ def a_job(home):
 
 
 def going_on(job, deployment, path, parallelism=2):
-    """The next deployment of the job, which begins with what lies at the path."""
+    """The next deployment of the job, which starts from the savepoint at the path."""
     setting = replace(job.setting, deployment=deployment, parallelism=parallelism)
     return job.prepare(setting.having(("weir.recovery.path", path)))
 

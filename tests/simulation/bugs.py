@@ -202,8 +202,8 @@ _COORDINATOR_BUGS = (
         "an abort names nobody",
         ("C10",),
         f"{_COORDINATOR}.diagnosis",
-        '    return f"{said}; {_slowest(pending, now)}"',
-        "    return said",
+        '    return f"{failure}; {_slowest(pending, now)}"',
+        "    return failure",
     ),
     Bug(
         "a source reads on behind the last savepoint",
@@ -258,14 +258,15 @@ _COORDINATOR_BUGS = (
         "a named savepoint is ignored",
         ("C13", "C15"),
         f"{_CORE}.restore_decision",
-        "    if restore_request.path and not is_same and not _ends_with(facts, line, restore_request):\n",
+        "    if restore_request.path and not is_same"
+        " and not _ends_with(facts, line, restore_request):\n",
         "    if False:\n",
     ),
     Bug(
         "a stop is taken for one's own by whoever goes on from it",
         ("K4",),
         f"{_CORE}.restore_decision",
-        "_served_since(facts, newest.index) == {restore_request.deployment}:\n",
+        "served == {restore_request.deployment}:\n",
         "is_same:\n",
     ),
     Bug(

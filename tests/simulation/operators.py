@@ -176,7 +176,7 @@ class Source(Operator):
         self.is_idle = False
 
     def hear(self, message: Message) -> None:
-        """The enumerator's answer to a restore_request for a split."""
+        """The enumerator's answer to a request for a split."""
         self.is_idle = isinstance(message, NoSplitsYet)
         if isinstance(message, NoMoreSplits):
             self.no_more = True

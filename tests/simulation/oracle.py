@@ -110,7 +110,8 @@ class Oracle:
         newest = line[-1].path if line else ""
         if newest != manifest_path(manifest.location):
             self.world.violated(
-                f"restores {manifest.location} for {restore_request.deployment}, but the newest is {newest}"
+                f"restores {manifest.location} for {restore_request.deployment}, "
+                f"but the newest is {newest}"
             )
 
     def older_checkpoint(self) -> str:

@@ -1,7 +1,7 @@
 """Reads what a subtask inherits: keyed state by key group, list items, in-flight rows.
 
-It obeys the state_assignment literally and reads through the same store, so a file that is missing or
-damaged shows here, and so does a key group or an item that two subtasks were given.
+It follows the state assignment literally and reads through the same store, so a file that is
+missing or damaged shows here, and so does a key group or an item that two subtasks were given.
 """
 
 from simulation.operators import GROUPS, Operator

@@ -150,8 +150,8 @@ SHELL_BUGS = (
         "what changed in the last interval alone goes up",
         ("S4",),
         "weir.state.change_history",
-        "later = [other.slots for other in self.intervals[position:]]",
-        "later = [other.slots for other in self.intervals[-1:]]",
+        "later = [other.row_numbers for other in self.intervals[position:]]",
+        "later = [other.row_numbers for other in self.intervals[-1:]]",
         (f"{_STATE}/test_change_history.py",),
     ),
     Bug(

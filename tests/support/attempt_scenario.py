@@ -1,7 +1,7 @@
-"""Tells a job's attempts what happened, in as few words as a test should need.
+"""Feeds events to a job's attempts, in as little code as a test should need.
 
 The job reads rows in two subtasks and sums them in two more; how the rows travel decides how many
-regions that makes. A test says what happens next and looks at what is to be done about it.
+regions that makes. A test gives the next event and checks the actions that follow.
 """
 
 from collections.abc import Iterable
@@ -51,7 +51,7 @@ A = TypeVar("A")
 
 
 class Job:
-    """A job and all it has been told; each method answers with what is to be done now."""
+    """A job and its events; each method returns the actions that follow."""
 
     def __init__(self, topology: Topology = SHUFFLED, strategy: Strategy = PATIENT) -> None:
         self.state = initial(topology, strategy)
@@ -72,7 +72,7 @@ class Job:
         return self.tell(TimePassed(Millis(self.state.now + millis)))
 
     def restored(self) -> list[AttemptAction]:
-        assert isinstance(self.state.phase, Restoring), "nobody asked for a restore point"
+        assert isinstance(self.state.phase, Restoring), "no restore point was requested"
         return self.tell(RestorePointReady(self.state.phase.attempt))
 
     def up(self, *subtasks: SubtaskId) -> list[AttemptAction]:

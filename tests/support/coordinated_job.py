@@ -1,4 +1,4 @@
-"""Tells a checkpoint coordinator what happened, in as few words as a test should need.
+"""Feeds events to a checkpoint coordinator, in as little code as a test should need.
 
 The job reads in one subtask, sums in two and writes in one, which is a two-phase sink. A test says
 what happens next and looks at what is to be done about it; whatever a test does not care about has
@@ -181,7 +181,7 @@ def an_epoch(
 
 
 class Story:
-    """A coordinator and all it has been told; each method answers with what is to be done now."""
+    """A coordinator and its events; each method returns the actions that follow."""
 
     def __init__(
         self,
@@ -225,14 +225,14 @@ class Story:
         return self.at(self.state.clock.now + millis)
 
     def restore(self, *subtasks: SubtaskId, attempt: int = 2) -> list[Action]:
-        """Somebody wants to start these again, and nobody has taken the job over."""
+        """An attempt wants to restart these, and no other driver has taken the job over."""
         wanted = subtasks or self.state.job.topology.subtasks
         return self.hear(
             RestorePointRequested(AttemptId(attempt), wanted),
             NoSuccessorSeen(self.state.log.index),
         )
 
-    # JobStartup a checkpoint
+    # Starting a checkpoint
 
     def ask(
         self, kind: CheckpointKind = CHECKPOINT, name: str = "", location: str = ""
@@ -251,7 +251,7 @@ class Story:
         return said
 
     def start(self, kind: CheckpointKind = CHECKPOINT, name: str = "") -> list[Action]:
-        """Somebody asks, and the barriers go out."""
+        """A request comes in, and the barriers go out."""
         said = self.ask(kind, name)
         if any(isinstance(p, Preparing) for p in self.state.checkpoints.pending):
             said += self.prepare()
@@ -279,9 +279,9 @@ class Story:
         return self.hear(SubtaskAcked(FIRST, CheckpointId(checkpoint), subtask, snapshot, timings))
 
     def ack_rest(self, checkpoint: int, *, reached_end: bool = False) -> list[Action]:
-        """Everyone acks who has not."""
+        """All remaining subtasks ack."""
         pending = self.state.checkpoints.find(CheckpointId(checkpoint))
-        assert isinstance(pending, Collecting), "nobody is waited for"
+        assert isinstance(pending, Collecting), "no ack is awaited"
         said: list[Action] = []
         for subtask in sorted(pending.awaiting):
             said += self.ack(checkpoint, subtask, reached_end=reached_end)

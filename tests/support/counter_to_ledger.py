@@ -1,4 +1,4 @@
-"""A real job from one Python data source into another, as a program that obeys faults.
+"""A real job from one Python data source into another, as a program with injected faults.
 
 It is the program of ``running_sums`` with another stream in it: numbers of a ``Counter`` go into a
 ``Ledger``. The third argument holds the options of both.
@@ -82,7 +82,7 @@ class LedgerJob(RealJob):
 
     @property
     def offsets(self) -> list[int]:
-        """What the source was told that it may forget."""
+        """What the source was notified that it may forget."""
         words = notes(self.home / "offsets")
         return [end["next"] for what, *rest in words if what == "commit" for end in rest]
 

@@ -1,10 +1,10 @@
 """A job that counts rows by their number, in two ways, and what its state must be at any position.
 
-An aggregation counts for good. A processor counts up to six and then forgets the number, so that
-its incremental snapshots hold removals too. How far the splits were read says what both must have.
+An aggregation counts all rows. A processor counts up to six and then forgets the number, so that
+its incremental snapshots hold removals too. The position of the splits determines both results.
 """
 
-# ruff: noqa: ARG002, N802, N803 - the names are PySpark's, and so are those nobody needs
+# ruff: noqa: ARG002, N802, N803 - the names are PySpark's, and so are the unused ones
 
 from collections import Counter
 from collections.abc import Iterator, Mapping

@@ -8,7 +8,7 @@ from local copies. And the parallelism changes, or does not:
 - When a slot dies, its driver keeps its width. The death then counts as one among higher or lower
   parallelism if its fault is armed when a wider or narrower driver has just begun: it hits the
   first checkpoint which that takes, and up to the log's entry what comes after is restored from
-  the old width once more. After a checkpoint of its own width, the death counts as one among the
+    the old width once more. After a checkpoint of the same width, the death counts as one among the
   same.
 
 So a driver's death that changes the width goes together with a slot's death after it, and a run,

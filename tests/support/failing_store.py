@@ -1,7 +1,7 @@
-"""A store in memory that fails when it is told to, before it has acted or after.
+"""A store in memory that fails on request, before it has acted or after.
 
-The names of its operations are those of the contract, so a test says which of them fails next and
-how. A write that acts and then fails is the case that nobody can tell from one that did neither.
+The names of its operations are those of the contract, so a test chooses which one fails next and
+how. A write that acts and then fails looks the same as one that did neither.
 """
 
 from collections import defaultdict, deque

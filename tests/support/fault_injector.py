@@ -78,7 +78,7 @@ class FaultInjector:
         """Make calls of this method steps."""
         original = getattr(owner, method)
 
-        def sabotaged(*given: object) -> object:
+        def faulty(*given: object) -> object:
             steps = tuple(steps_of(*given))
             if Moment.BEFORE in moments:
                 self._pass_all(steps, Moment.BEFORE)
@@ -87,7 +87,7 @@ class FaultInjector:
                 self._pass_all(steps, Moment.AFTER)
             return result
 
-        setattr(owner, method, sabotaged)
+        setattr(owner, method, faulty)
 
     def _pass_all(self, steps: tuple[Step, ...], moment: Moment) -> None:
         for step in steps:
@@ -106,21 +106,21 @@ def _always(step: Step) -> StepsOf:
 
 
 def inject_driver_faults() -> None:
-    """From now on this process is a driver that obeys faults."""
+    """From now on this process is a driver with injected faults."""
     known: list[SlotRegistry] = []
 
     def pids() -> list[int]:
         slots = sorted(known[-1].addresses()) if known else []
         return [int(slot.rpartition(".")[2]) for slot in slots]
 
-    def ordered(hands: ActionRunner, action: object, job: object) -> Iterable[Step]:
+    def ordered(action_runner: ActionRunner, action: object, job: object) -> Iterable[Step]:
         del job
-        known[:] = [hands.slots]
+        known[:] = [action_runner.slots]
         return _step_of_action(action)
 
     injector = FaultInjector(_orders(), pids)
     injector.at(ActionRunner, "carry_out", ordered)
-    injector.at(SlotRegistry, "_hear", _acks_in, (Moment.AFTER,))
+    injector.at(SlotRegistry, "_receive", _acks_in, (Moment.AFTER,))
     injector.at(StorageActions, "_write_manifest", _always(Step.MANIFEST))
     injector.at(StorageActions, "_create_entry", _completions)
     injector.at(StorageActions, "_delete", _always(Step.DELETION))
@@ -144,8 +144,8 @@ def _acks_in(slots: SlotRegistry, slot: str, message: object) -> Iterable[Step]:
         yield Step.ACK
 
 
-def _completions(storing: StorageActions, action: actions.CreateEntry) -> Iterable[Step]:
-    del storing
+def _completions(storage: StorageActions, action: actions.CreateEntry) -> Iterable[Step]:
+    del storage
     if isinstance(action.entry, CheckpointLogged):
         yield Step.ENTRY
 
@@ -154,7 +154,7 @@ def _completions(storing: StorageActions, action: actions.CreateEntry) -> Iterab
 
 
 def inject_slot_faults() -> None:
-    """From now on this process, and all that it forks, are slots that obey faults."""
+    """From now on this process, and all that it forks, are slots with injected faults."""
     injector = FaultInjector(_orders(), lambda: [os.getpid()])
     barriers = Barriers()
     injector.at(Mailbox, "_take", barriers.in_turn)

@@ -1,7 +1,7 @@
 """Orders to die or to freeze, passed between a test and the processes of its job as small files.
 
-One fault is armed at a time. Whoever reaches its step first claims it, by creating a file that
-nobody else can create, and so every fault happens once, however many processes see the order.
+One fault is armed at a time. The first process at its step claims it, by creating a file
+exclusively, and so every fault happens once, however many processes see it.
 """
 
 import json
@@ -27,7 +27,7 @@ class Step(StrEnum):
     MANIFEST = "manifest"
     ENTRY = "log entry"
     NOTIFICATION = "notification"
-    HEARD = "completion heard"
+    HEARD = "completion received"
     COMMIT = "sink commit"
     RECORD = "commit record"
     SUBSUMPTION = "subsumption"
@@ -107,7 +107,7 @@ class Orders:
     def _claimed(self, fault: Fault) -> Path:
         return self.directory / f"claimed-{fault.number}"
 
-    # -- who reigns
+    # -- the current driver
 
     def name_driver(self, pid: int) -> None:
         fresh = self.directory / "driver.new"

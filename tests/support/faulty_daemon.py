@@ -1,4 +1,4 @@
-"""Weir's Python daemon for Spark, whose slots obey the faults of a test."""
+"""Weir's Python daemon for Spark, with the faults of a test injected into its slots."""
 
 from weir import daemon  # first, for it arranges where the rest is found
 

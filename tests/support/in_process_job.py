@@ -1,6 +1,6 @@
 """A whole job in one thread: a driver's decisions and storage, real slots, real files.
 
-Everything is the real thing but the processes. SlotRegistry are stepped in turn; their uploads and the
+Only the processes are simulated. The test steps the slots in turn; their uploads and the
 driver's storage work at once, or when the test lets them; the link between a driver and its slots
 is a call; the clock is the test's. A process is killed by forgetting it, and what it had not done
 is never done.
@@ -142,7 +142,9 @@ class DriverProcess:
         if slot in self.slots:
             self.slots[slot].mailbox.post(message)
 
-    def tell(self, slot: SlotId, subtask: SubtaskId, attempt: AttemptId, message: object) -> None:
+    def send_to_subtask(
+        self, slot: SlotId, subtask: SubtaskId, attempt: AttemptId, message: object
+    ) -> None:
         is_lost = (
             isinstance(message, CheckpointCompleted) and not self.slots[slot].hears_completions
         )

@@ -15,8 +15,8 @@ KEYS = Keys((pa.field("id", pa.int64()),), max_parallelism=128)
 ALL_GROUPS = KeyGroupRange(0, 127)
 
 
-def captured(slots: RowIndex, state: KeyedColumn) -> KeyedSnapshot:
-    (piece,) = capture(slots, [state], KEYS, ALL_GROUPS, {}).keyed
+def captured(row_index: RowIndex, state: KeyedColumn) -> KeyedSnapshot:
+    (piece,) = capture(row_index, [state], KEYS, ALL_GROUPS, {}).keyed
     return piece
 
 
@@ -30,5 +30,5 @@ def rows(piece: KeyedSnapshot) -> list[dict[str, object]]:
     return sorted(found, key=lambda row: str(row["id"]))
 
 
-def refill(piece: KeyedSnapshot, slots: RowIndex, state: KeyedColumn) -> None:
-    load(read(piece), slots, state, KEYS)
+def refill(piece: KeyedSnapshot, row_index: RowIndex, state: KeyedColumn) -> None:
+    load(read(piece), row_index, state, KEYS)

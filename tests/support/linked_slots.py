@@ -1,4 +1,4 @@
-"""A few exchanges in one process that know each other, polled in turn by the test's own thread."""
+"""A few connected exchanges in one process, which the test's own thread polls in turn."""
 
 from collections.abc import Callable
 from time import monotonic
@@ -23,7 +23,7 @@ def numbers(first: int, rows: int) -> pa.RecordBatch:
 
 
 class LinkedSlots:
-    """Opens slots and remembers everything that each has heard."""
+    """Opens slots and records all events of each."""
 
     def __init__(self, tls: Tls | None = None) -> None:
         self._tls = tls
@@ -43,7 +43,7 @@ class LinkedSlots:
             exchange.set_peers(addresses)
 
     def kill(self, name: SlotId) -> None:
-        """As its host does to a process: every socket is closed, and nobody says goodbye."""
+        """As its host does to a process: every socket is closed without notice."""
         self._open.pop(name).close()
 
     def close(self) -> None:
@@ -57,7 +57,7 @@ class LinkedSlots:
     def poll_until(self, done: Callable[[], bool]) -> None:
         deadline = monotonic() + _LONG_ENOUGH
         while not done():
-            assert monotonic() < deadline, f"this is all that was heard: {self.heard}"
+            assert monotonic() < deadline, f"these are all events: {self.heard}"
             for name, exchange in self._open.items():
                 news = exchange.poll(0.001)
                 self.heard[name] += news

@@ -1,6 +1,6 @@
 """Writes down, inside the slots of a real job, which state they read from local copies.
 
-A slot tells nobody where it found its state, and for the job it makes no difference. A test of
+A slot does not report where it found its state, and for the job it makes no difference. A test of
 local recovery needs to know: else it could pass without a copy ever having been read.
 """
 

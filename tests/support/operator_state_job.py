@@ -1,4 +1,4 @@
-"""A real job with every kind of operator state, as a program that kills a slot of its own.
+"""A real job with every kind of operator state, as a program that kills one of its slots.
 
 It runs twice in one Spark: first narrow, where a slot is killed and the job is stopped with a
 savepoint, then wide and to its end. What each subtask knows then is all that is written, one row a

@@ -1,4 +1,4 @@
-"""Where the integration tests get their dice: one seed for a whole run, printed and replayable.
+"""The random seed of the integration tests: one for a whole run, printed and replayable.
 
 ``WEIR_SEED=123`` repeats a run; ``WEIR_ALL=1`` runs everything where otherwise a sample is run.
 """
@@ -17,10 +17,10 @@ def runs_all() -> bool:
 
 
 def dice(purpose: str) -> random.Random:
-    """Of their own for each purpose, so that one test's throws do not move another's."""
+    """A separate generator for each purpose, so that one test's draws do not change another's."""
     return random.Random(f"{SEED} {purpose}")  # noqa: S311 - must be repeatable
 
 
 def show(what: object) -> None:
-    """For whoever reads the run: pytest keeps it with the test, and the summary repeats it."""
+    """For the reader of the run: pytest keeps it with the test, and the summary repeats it."""
     print(what)  # noqa: T201 - pytest keeps it with the test

@@ -55,7 +55,7 @@ class DriverProcess:
         return [json.loads(x) for x in path.read_text().splitlines()] if path.exists() else []
 
     def explain(self) -> str:
-        """Its last words, after it was asked where each of its threads is."""
+        """The end of its log, after it has dumped the stacks of its threads."""
         with suppress(ProcessLookupError):
             self.signal(signal.SIGUSR1)
             time.sleep(STACKS_S)
@@ -75,7 +75,7 @@ class DriverProcess:
         self._until("Spark starts", lambda: any("ready" in a for a in self.answers()))
 
     def ask(self, do: str, **more: object) -> Any:  # noqa: ANN401 - whatever the job answers
-        """Tell it and wait for what it came to; a refusal is raised."""
+        """Send a command and wait for its result; a refusal is raised."""
         known = len(self.answers())
         self.tell(do=do, **more)
         self._until(f"an answer to {do}", lambda: self._answer(do, known))
@@ -87,7 +87,7 @@ class DriverProcess:
         return next((a for a in self.answers()[known:] if a.get("asked") == do), {})
 
     def until_ended(self) -> dict[str, Any]:
-        """How the job ended for this driver, in its own words."""
+        """How the job ended for this driver, as it reports it."""
         self._until("the driver ends by itself", lambda: self.popen.poll() is not None)
         return next((a for a in self.answers() if "ended" in a), {})
 
@@ -121,7 +121,7 @@ class RealJob:
     # -- drivers
 
     def prepare(self, setting: JobSetting | None = None) -> DriverProcess:
-        """A driver whose Spark starts now and which does not epoch_state yet."""
+        """A driver whose Spark starts now and which has not taken the job over yet."""
         home = self.home / f"driver-{len(self.drivers) + 1}"
         home.mkdir()
         chosen = setting or self.setting
@@ -138,7 +138,7 @@ class RealJob:
         return self.drivers[-1]
 
     def start(self, driver: DriverProcess | None = None, rate: int | None = None) -> DriverProcess:
-        """Let a driver epoch_state, at this rate."""
+        """Let a driver take the job over, at this rate."""
         chosen = driver or self.prepare()
         chosen.until_ready()
         chosen.tell(do="start", rate=self.setting.rate if rate is None else rate)
@@ -169,7 +169,7 @@ class RealJob:
         self.until(f"checkpoint number {goal}", lambda: self.traces.completed >= goal)
 
     def until_reigning(self, driver: DriverProcess) -> None:
-        """From now on only this driver and its slots obey faults."""
+        """From now on only this driver and its slots have injected faults."""
         self.until("the driver reigns", lambda: self.orders.driver() == driver.pid)
 
     def inject(self, fault: Fault) -> None:

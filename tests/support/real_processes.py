@@ -1,6 +1,6 @@
 """Processes of the operating system, as far as a test starts, looks for and ends its own.
 
-Every driver is started in a session of its own. Spark's JVM, its Python daemon and the slots stay
+Every driver is started in a separate session. Spark's JVM, its Python daemon and the slots stay
 in that session whatever process groups they make, so one number finds them all.
 """
 

@@ -33,7 +33,7 @@ PAUSE_AFTER = 50
 
 @dataclass
 class Range(InputPartition):
-    """Numbers from first up to, not including, last; ``part`` says which of a look's it is."""
+    """Numbers from first up to, not including, last; ``part`` is its number in a discovery."""
 
     first: int
     last: int

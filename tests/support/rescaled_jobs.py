@@ -1,7 +1,7 @@
-"""Jobs with contents that can be told apart, to take through a snapshot and a change of width.
+"""Jobs with distinguishable contents, to take through a snapshot and a change of width.
 
-The storage here obeys an state_assignment as a slot would, literally and with no decision of its own, so
-that whatever is lost, doubled or reordered was decided so in `weir.core.rescale`.
+The storage here follows a state assignment literally, as a slot does, and decides nothing, so a row
+that is lost, duplicated or reordered results from a decision of `weir.core.rescale`.
 """
 
 from collections import defaultdict
@@ -123,7 +123,7 @@ Job = dict[SubtaskId, Holding]
 
 
 def a_job(topology: Topology, salt: int) -> Job:
-    """Fill every kind of state and every channel, unevenly, with things that can be told apart."""
+    """Fill every kind of state and every channel, unevenly, with distinguishable values."""
     job: Job = {subtask: Holding() for subtask in topology.subtasks}
     width = topology.by_id[COUNT].parallelism
     for index in range(width):
@@ -156,7 +156,7 @@ def _fill(job: Job, topology: Topology, channel: ChannelId, salt: int) -> None:
 
 
 class Storage:
-    """Files by path; a snapshot writes them and an state_assignment says what to read."""
+    """Files by path; a snapshot writes them and a state assignment lists what to read."""
 
     def __init__(self) -> None:
         self.files: dict[str, list[Any]] = {}

@@ -14,7 +14,7 @@ RETAINED = 2
 
 
 def unreadable(directory: str, storage: Mapping[str, str]) -> list[str]:
-    """What could not be read of the checkpoints that are kept; nobody may write meanwhile."""
+    """What could not be read of the retained checkpoints; no process may write meanwhile."""
     store = store_for(directory, storage)
     entries = JobLog(store, directory).read()
     assert entries is not None, f"the log of {directory} cannot be read to its end"

@@ -1,6 +1,6 @@
 """The job of the integration tests as a program: made ready, started and asked from its input.
 
-It starts Spark at once and the job only when it is told to, so that a successor can stand ready
+It starts Spark at once and the job only on command, so that a successor can stand ready
 while its predecessor still reigns. Commands are lines of JSON on the standard input; what they came
 to, and how the job ended, are lines of JSON in a file.
 """
@@ -38,7 +38,7 @@ TOO_SLOW = 3
 
 
 class RunningSum(StatefulProcessor):
-    """The sum of each key so far; it can be told to stumble over one row, always or once."""
+    """The sum of each key so far; it can be made to fail at one row, always or once."""
 
     def __init__(self, poisoned_offset: int, stumbled: str) -> None:
         self._poisoned_offset = poisoned_offset
@@ -185,7 +185,7 @@ def _carried_out(job: StreamingJob, command: dict[str, Any]) -> object:
         case {"do": "status"}:
             return {"status": str(job.status), "missing": job.driver.statistics.missing_slots}
         case _:
-            raise AssertionError(f"nobody asks for {command}")
+            raise AssertionError(f"there is no command {command}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""A driver's loop with action_runner that do at once what they are asked to, and answer.
+"""A driver's loop with an action runner that carries out each action at once, and answers.
 
 Slots, storage and sinks exist only as answers: whatever the core orders has happened by the next
-event. A test says what else happens, by telling the loop or by changing an answer.
+event. A test adds events, by sending them to the loop or by changing an answer.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ def an_initial_state(
 class ImmediateActionRunner:
     """Everything works. ``says`` may answer an action differently, or not at all."""
 
-    tell: Callable[[Event], None] = print
+    enqueue: Callable[[Event], None] = print
     says: dict[type, Callable[[Action, Job], Sequence[Event]]] = field(default_factory=dict)
     done: list[Action] = field(default_factory=list)
 
@@ -51,7 +51,7 @@ class ImmediateActionRunner:
         self.done.append(action)
         answer = self.says.get(type(action))
         for event in answer(action, job) if answer else usual_answer(action, job):
-            self.tell(event)
+            self.enqueue(event)
 
     def of(self, kind: type) -> list[Action]:
         return [action for action in self.done if isinstance(action, kind)]
@@ -98,7 +98,7 @@ def a_loop(
 ) -> tuple[Loop, tuple[Action, ...]]:
     job, owed = (initial_state or an_initial_state()).job()
     loop = Loop("orders", action_runner, listeners, job)
-    action_runner.tell = loop.tell
+    action_runner.enqueue = loop.enqueue
     return loop, owed
 
 
@@ -112,8 +112,8 @@ def drive(
     action_runner.says.setdefault(actions.CompleteRequest, lambda *_: [attempts.CancelRequested()])
     action_runner.says.setdefault(attempts.ReportStatus, _ask_once_running)
     for slot in SLOTS:
-        loop.tell(attempts.SlotRegistered(slot, "executor"))
-    loop.tell(attempts.JobStarted())
+        loop.enqueue(attempts.SlotRegistered(slot, "executor"))
+    loop.enqueue(attempts.JobStarted())
     return loop.run(owed)
 
 

@@ -1,4 +1,4 @@
-"""Runs a program that starts a Spark of its own, does all it is about, and ends by itself.
+"""Runs a program that starts its own Spark, does its work, and ends by itself.
 
 For a test whose job needs no orders from outside: what happened is in the files that the program
 has left in its home.

@@ -228,7 +228,7 @@ def stepped_slots(
     manners: AlignmentSettings = USUAL,
     keeping: SnapshotStorageSettings = IN_MEMORY,
 ) -> Iterator[SteppedSlots]:
-    """As many slots as the subtask_addresses name; by default all subtasks sit in one."""
+    """As many slots as the addresses name; by default one slot runs all subtasks."""
     placed = subtask_addresses or dict.fromkeys(graph.topology.subtasks, 0)
     job = SteppedSlots(graph, [], placed)
     for number in range(max(placed.values()) + 1):

@@ -1,8 +1,8 @@
-"""Carries out the commands of a story on a whole job: drivers, a log, manifests, and what they say.
+"""Carries out the commands of a story on a whole job: drivers, a log, manifests, log lines.
 
 Each command is something that happened; the answer is what the driver of the moment decides, one
-line for each decision. Storage is a dictionary that does what the story says it does, and objects
-when the story says what cannot be: that an entry is ours which another driver has, for example.
+line for each decision. Storage is a dictionary that acts as the story describes, and fails
+if the story is impossible: for example, if this driver creates an entry that another has.
 """
 
 import shlex
@@ -13,7 +13,7 @@ from coordinated_job import READ, SUM, WRITE, Files, a_snapshot, a_transaction
 from weir.core import attempt as attempts
 from weir.core import coordinator as checkpoints
 from weir.core import restore_decision, takeover
-from weir.core.action_log import Line, describe_placements, tell
+from weir.core.action_log import Line, describe_action, describe_placements
 from weir.core.attempt import FailureCause
 from weir.core.coordinator import events
 from weir.core.coordinator.actions import CreateEntry, DeleteFiles
@@ -80,7 +80,7 @@ class Scene:
     # The scene
 
     def on_job(self, words: Sequence[str]) -> list[str]:
-        """The job's settings; whatever is not said has its default."""
+        """The job's settings; the others have their defaults."""
         self.options.update(_options(words))
         return []
 
@@ -287,7 +287,7 @@ class Scene:
         return self._hear(events.ManifestNotWritten(checkpoint, " ".join(words[2:])))
 
     def on_entry(self, words: Sequence[str]) -> list[str]:
-        """What storage says about the entry that this driver is creating."""
+        """The storage's answer about the entry that this driver is creating."""
         journal = self._job.coordinator.log
         index, (entry, *_) = journal.index, journal.writing
         there = self.log.get(index, entry)
@@ -356,7 +356,7 @@ class Scene:
     def _say(self, actions: Iterable[Action]) -> list[str]:
         lines: list[str] = []
         for action in actions:
-            lines.append(_shown(tell(action, JOB)))
+            lines.append(_shown(describe_action(action, JOB)))
             if isinstance(action, Launch):
                 lines.append(_shown(describe_placements(action)))
             if isinstance(action, DeleteFiles):
@@ -373,7 +373,7 @@ class Scene:
 
     def _awaited(self, checkpoint: CheckpointId) -> list[SubtaskId]:
         pending = self._job.coordinator.checkpoints.find(checkpoint)
-        assert isinstance(pending, Collecting), f"nobody is waited for at {checkpoint}"
+        assert isinstance(pending, Collecting), f"no ack is awaited at {checkpoint}"
         return sorted(pending.awaiting)
 
     def _location(self, checkpoint: CheckpointId) -> str:

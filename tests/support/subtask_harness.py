@@ -1,8 +1,8 @@
-"""Plays the slot of one subtask, so that a test only says what arrives and looks at what was done.
+"""Plays the slot of one subtask, so that a test only gives the input and checks the actions.
 
 Rows travel as letters and digits: ``"a1"`` is a batch of one row, ``("a1", "a2")`` a batch of two.
 The subtask passes every row it processes on to all its outputs. Nothing here decides: it takes the
-turns that the scheduler offers and obeys the orders of the task from first to last, as a slot must.
+work that the scheduler offers and carries out the actions of the task in order, as a slot must.
 """
 
 from collections import defaultdict
@@ -129,12 +129,12 @@ class Slot:
     rows_per_turn: int = PLENTY
     """A longer turn is cut, and the rest put back."""
     buffered: list[str] = field(default_factory=list)
-    """What the operator emits when it is told to prepare for a barrier."""
+    """What the operator emits when it prepares for a barrier."""
     unread: list[str] = field(default_factory=list)
     """What a source has to read."""
     now: Millis = Millis(0)
     story: list[str] = field(default_factory=list)
-    """All that was done, in order and in words."""
+    """All that was done, in order, as text."""
     orders: list[TaskAction] = field(default_factory=list)
     processed: dict[ChannelId, list[object]] = field(default_factory=lambda: defaultdict(list))
     sent: dict[ChannelId, list[Element]] = field(default_factory=lambda: defaultdict(list))
@@ -210,7 +210,7 @@ class Slot:
         self.obey(self.task.fail(CheckpointId(checkpoint), reason))
 
     def end_data(self) -> None:
-        """No input has rows left: the operator emits its last ones and says so."""
+        """No input has rows left: the operator emits its last ones and reports it."""
         self.task.at_end = True
         for channel in self.task.outboxes:
             self.obey(self.task.emit(channel, EndOfData()))

@@ -29,7 +29,7 @@ class Verdict:
     wrong: int
     """Rows whose sum is not that of their key up to them."""
     invented: int
-    """Rows that nobody has ever put in."""
+    """Rows that were never read."""
 
     @property
     def is_exactly_once(self) -> bool:

@@ -1,6 +1,6 @@
 """Follows the traces that the drivers of a job write, while they write them.
 
-A trace is the one place that tells what a driver has decided so far, so tests synchronise by it;
+A trace is the only record of what a driver has decided so far, so tests synchronise by it;
 afterwards each is replayed through the core, which must decide the same again.
 """
 
@@ -83,7 +83,7 @@ class TraceFile:
     def _initial_state(self) -> InitialState:
         with self.path.open(encoding="utf-8") as lines:
             initial_state = from_json(json.loads(next(lines)), object)
-        assert isinstance(initial_state, InitialState), "a trace says first how its driver began"
+        assert isinstance(initial_state, InitialState), "the first line is the initial state"
         return initial_state
 
     def _actions(self) -> Iterator[Action]:
@@ -95,7 +95,7 @@ class TraceFile:
                 if not line.endswith("\n"):
                     return
                 event = from_json(json.loads(line)["event"], object)
-                job, actions = step(job, event)  # type: ignore[arg-type]  # whatever it heard
+                job, actions = step(job, event)  # type: ignore[arg-type]  # an event of the driver
                 yield from actions
 
 

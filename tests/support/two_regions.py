@@ -35,7 +35,7 @@ class FailureLog:
         self._order(pid).touch()
 
     def may_go_on(self) -> bool:
-        """Whether this process was not told to stumble; it is told once."""
+        """Whether this process does not have to fail; it has to once."""
         if not self._order(os.getpid()).exists():
             return True
         self._order(os.getpid()).unlink()
@@ -66,13 +66,13 @@ class FailureLog:
 def noted(
     home: str,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """A step that passes rows on and writes down which, or stumbles if it was told to."""
+    """A step that passes rows on and records them, or fails on request."""
 
     def note(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         failure_log = FailureLog(Path(home))
         for batch in batches:
             if not failure_log.may_go_on():
-                raise ValueError("this process was told to stumble")
+                raise ValueError("this process has to fail")
             failure_log.note(batch)
             yield batch
 
@@ -117,7 +117,7 @@ def _submit(session: WeirSession, home: str) -> StreamingJob:
 
 
 def _process_of(job: StreamingJob, subtask: SubtaskId) -> int:
-    """The process that hosts the subtask, as soon as it has said so."""
+    """The process that hosts the subtask, as soon as it has reported it."""
 
     def look() -> int:
         for registered, heartbeat in job.driver.slots.heartbeats().values():

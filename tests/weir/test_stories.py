@@ -15,7 +15,7 @@ STORIES = sorted(Path(__file__).with_name("stories").glob("*.txt"))
 
 @pytest.mark.parametrize("path", STORIES, ids=lambda path: path.stem)
 def test_the_driver_still_decides_as_the_story_tells(path, request):
-    """Every story says in its first paragraph which lines of the specification it is about."""
+    """The first paragraph of every story names the lines of the specification that it is about."""
     text = path.read_text(encoding="utf-8")
 
     told = replayed(text, StoryJob().tell)
@@ -55,7 +55,7 @@ def test_a_command_that_leads_to_nothing_says_so():
 
 
 def test_a_paragraph_without_an_answer_is_refused():
-    """A command whose answer is not looked at must say so."""
+    """A command whose answer is ignored must be marked so."""
     with pytest.raises(AssertionError, match="no answer stands below: time 7"):
         told("given driver ada\n\ntime 7\n")
 
@@ -70,6 +70,6 @@ def test_a_paragraph_without_an_answer_is_refused():
     ],
 )
 def test_a_story_cannot_tell_what_cannot_be(impossible):
-    """A storage that says yes to everything would prove nothing."""
+    """A storage that accepts everything would prove nothing."""
     with pytest.raises(AssertionError):
         told("\n".join(f"given {command}" for command in ("driver ada", *impossible)))

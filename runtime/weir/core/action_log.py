@@ -1,8 +1,8 @@
-"""Says what the driver decides in one line each, as whoever has operated Flink expects to read it.
+"""Describes each action of the driver in one log line, in the wording of Flink's logs.
 
-The core does not log: its actions are the log, and here is how they read. The lines of a
-checkpoint's life have Flink's wording (spec C21), and so have the two of a restore (spec C15).
-Whether a line is written, shown or compared with a story is the caller's affair.
+The core does not log: its actions are the log, and this module gives their text. The lines about a
+checkpoint have Flink's wording (spec C21), and so have the two about a restore (spec C15). The
+caller writes, shows or compares the lines.
 """
 
 from collections.abc import Iterable
@@ -44,11 +44,11 @@ from weir.core.job_master import Action, Launch
 from weir.core.log_entries import CheckpointLogged, Entry, EpochTaken, IdsReserved, JobClosed
 
 SHOWN = 12
-"""Of a longer list only so many members are listed."""
+"""A longer list is cut to this many members."""
 
 
 class Level(StrEnum):
-    """How much a line matters to whoever looks after the job."""
+    """The severity of a line."""
 
     DEBUG = "DEBUG"
     INFO = "INFO"
@@ -85,7 +85,7 @@ def describe_action(action: Action, job: str) -> Line:
 
 
 def describe_placements(launch: Launch) -> Line:
-    """Who starts where, which the line about the restore does not say."""
+    """The slots of the subtasks, which the line about the restore does not name."""
     places = [f"{subtask} in slot {slot}" for subtask, slot, _ in launch.placements]
     return Line(Level.DEBUG, f"Launching attempt {launch.attempt}: {listed(places)}.")
 
@@ -94,7 +94,7 @@ def listed(things: Iterable[object]) -> str:
     """A list in a sentence."""
     words = [str(thing) for thing in things]
     if not words:
-        return "nobody"
+        return "none"
     more = len(words) - SHOWN
     return ", ".join(words[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
@@ -135,24 +135,25 @@ def _message(message: Trigger | NotifyAborted | NotifyCompleted | SendToSubtask)
                 f"to {_subtasks(targets)}{base}."
             )
         case NotifyAborted(checkpoint, targets):
-            return f"Telling {_subtasks(targets)} that checkpoint {checkpoint} is aborted."
+            return f"Notifying {_subtasks(targets)} that checkpoint {checkpoint} is aborted."
         case NotifyCompleted(checkpoint, _, targets, leaving):
-            leave = " and that they may leave" if leaving else ""
-            return f"Telling {_subtasks(targets)} that checkpoint {checkpoint} is complete{leave}."
-        case SendToSubtask(operator, (subtask, _), said):
-            return f"Passing on {_said(said)} from {operator} to {subtask}."
+            leave = " and that they may finish" if leaving else ""
+            notified = _subtasks(targets)
+            return f"Notifying {notified} that checkpoint {checkpoint} is complete{leave}."
+        case SendToSubtask(operator, (subtask, _), sent):
+            return f"Sending {_operator_event(sent)} from {operator} to {subtask}."
         case _:
             assert_never(message)
 
 
-def _said(message: object) -> str:
+def _operator_event(message: object) -> str:
     match message:
         case AssignSplit(split):
             return f"split {shown(split)}"
         case NoSplitsYet():
-            return "that there are no splits yet"
+            return "the notice that there are no splits yet"
         case NoMoreSplits():
-            return "that there are no more splits"
+            return "the notice that there are no more splits"
         case _:
             return "a message"
 
@@ -161,7 +162,7 @@ def _preparation(preparation: SnapshotOperators | PrepareLocation) -> str:
     match preparation:
         case SnapshotOperators(checkpoint, operators):
             asked = listed(operators)
-            return f"Asking {asked} in the driver for their state at checkpoint {checkpoint}."
+            return f"Snapshotting the coordinators of {asked} for checkpoint {checkpoint}."
         case PrepareLocation(checkpoint, location):
             return f"Preparing {location} for savepoint {checkpoint}."
         case _:
@@ -178,7 +179,7 @@ def _storage(
         case CreateEntry(index, entry):
             return f"Creating entry {index} of the log: {_entry(entry)}."
         case LookForSuccessor(index):
-            return f"Looking whether another driver has taken entry {index} of the log."
+            return f"Checking whether another driver has taken entry {index} of the log."
         case TruncateLog(below):
             return f"Truncating the log below entry {below}."
         case DeleteFiles(operation, paths):
@@ -221,7 +222,7 @@ def _outcome(action: CompleteRequest | FailAttempt | EndDriver, job: str) -> Lin
     match action:
         case CompleteRequest(request, outcome):
             return Line(Level.INFO, f"Request {request} {describe_outcome(outcome)}.")
-        case FailAttempt(reason):  # what follows, a restart or the end, says why
+        case FailAttempt(reason):  # the restart or the end that follows has the reason
             return Line(Level.DEBUG, f"Giving up the running attempt of job {job} ({reason.name}).")
         case EndDriver(_, fenced=True):
             return Line(Level.WARNING, f"Job {job} has another driver: leaving, touching nothing.")

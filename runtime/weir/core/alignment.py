@@ -57,7 +57,7 @@ class Aligner:
     blocked: set[ChannelId] = field(default_factory=set)
     ended: set[ChannelId] = field(default_factory=set)
     last: CheckpointId = NO_CHECKPOINT
-    """The newest checkpoint that was begun or given up; what is not newer is ignored."""
+    """The newest checkpoint that was started or aborted; what is not newer is ignored."""
     barrier: Barrier | None = None
     delivered: set[ChannelId] = field(default_factory=set)
     overtook: bool = False
@@ -121,7 +121,7 @@ class Aligner:
         return self._judge()
 
     def cancel(self, checkpoint: CheckpointId, reason: Reason) -> list[Verdict]:
-        """Release whatever waits for this checkpoint or an older one, and begin neither again.
+        """Release the channels that wait for this checkpoint or an older one; start neither again.
 
         A cancel marker keeps its place, so a barrier that should have come before it is not coming.
         """
@@ -172,13 +172,13 @@ class Tracker:
     blocked: frozenset[ChannelId] = frozenset()
     ended: set[ChannelId] = field(default_factory=set)
     last: CheckpointId = NO_CHECKPOINT
-    """The newest checkpoint whose snapshot was taken or given up."""
+    """The newest checkpoint whose snapshot was taken or aborted."""
     waiting: dict[CheckpointId, tuple[Barrier, Millis, set[ChannelId]]] = field(
         default_factory=dict
     )
     """Each with the time of its first barrier, and where it has been delivered."""
     dead: set[CheckpointId] = field(default_factory=set)
-    """Given up, though a late barrier may still come."""
+    """Aborted, though a late barrier may still come."""
 
     def begin(self, barrier: Barrier, now: Millis) -> list[Verdict]:
         if self._is_news(barrier):

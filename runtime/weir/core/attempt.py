@@ -2,11 +2,11 @@
 
 Slots outlive attempts. A failure takes down the regions it reaches and nothing else, survivors are
 reset in place, and the next attempt starts once the restart strategy, the slots and a restore point
-allow it. Every subtask carries the attempt it belongs to, so a word from an older try changes
-nothing, and a word that is told twice changes nothing more.
+allow it. Every event of a subtask carries its attempt, so an event of an older attempt changes
+nothing, and a repeated event changes nothing more.
 
-What a restore point is, how a checkpoint goes and how a slot is reached are not known here; nothing
-here waits, draws or looks at a clock. A slot id names one process: its successor has another.
+This module does not know what a restore point is, how a checkpoint proceeds or how a slot is
+reached; it never waits, draws or reads a clock. A slot id names one process: a new one has another.
 """
 
 from dataclasses import dataclass, replace
@@ -57,7 +57,7 @@ class SlotRegistered:
     disk: str = ""
     """Where it keeps local copies of state; empty: nowhere."""
     copies: tuple[tuple[int, CheckpointId], ...] = ()
-    """The indexes whose copies lie there, and the newest checkpoint that they are good for."""
+    """The indexes with copies there, and the newest checkpoint that each can restore."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class SubtaskFailed:
 
 @dataclass(frozen=True, slots=True)
 class AttemptFailed:
-    """A coordinator in the driver gives up on what runs now: everything restarts."""
+    """A coordinator in the driver fails the running attempt: everything restarts."""
 
     why: str
     draw: float
@@ -98,12 +98,12 @@ class RestorePointReady:
 
 @dataclass(frozen=True, slots=True)
 class StopConfirmed:
-    """The savepoint that the job ends with is complete; whatever happens now, nothing is lost."""
+    """The savepoint that the job ends with is complete; a later failure loses nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class CancelRequested:
-    """Somebody wants the end, now."""
+    """A user cancels the job."""
 
 
 SlotEvent = SlotRegistered | SlotLost
@@ -122,7 +122,7 @@ class ReportStatus:
 
 @dataclass(frozen=True, slots=True)
 class FindRestorePoint:
-    """Say RestorePointReady once it is known what these subtasks start from."""
+    """Find what these subtasks start from, and answer with RestorePointReady."""
 
     attempt: AttemptId
     subtasks: tuple[SubtaskId, ...]
@@ -171,7 +171,7 @@ AttemptAction = (
 class Attempt:
     """Where the job's subtasks run, and what is being done about those that do not."""
 
-    execution_graph: ExecutionGraph
+    graph: ExecutionGraph
     strategy: Strategy
     history: History
     phase: Phase
@@ -196,7 +196,7 @@ Step = tuple[Attempt, tuple[AttemptAction, ...]]
 
 def initial(topology: Topology, strategy: Strategy) -> Attempt:
     return Attempt(
-        execution_graph=empty_graph(topology),
+        graph=empty_graph(topology),
         strategy=strategy,
         history=NO_FAILURES,
         phase=Created(),
@@ -223,8 +223,8 @@ def step(state: Attempt, event: AttemptEvent) -> Step:
 def _decide(state: Attempt, event: AttemptEvent) -> Step:
     match event:
         case SlotRegistered(slot=slot, executor=executor, disk=disk, copies=copies):
-            execution_graph = state.graph.register(slot, SlotAddress(executor, disk), copies)
-            return _look_again(replace(state, execution_graph=execution_graph))
+            graph = state.graph.register(slot, SlotAddress(executor, disk), copies)
+            return _look_again(replace(state, graph=graph))
         case SlotLost():
             return _on_slot_lost(state, event)
         case _ if isinstance(state.phase, Ended):
@@ -242,7 +242,7 @@ def _decide(state: Attempt, event: AttemptEvent) -> Step:
 
 
 def _on_subtask(state: Attempt, event: SubtaskEvent) -> Step:
-    """Only words of the subtask's own attempt count, and none after its last."""
+    """Only events of the subtask's current attempt count, and none after its last."""
     execution = state.graph.executions[event.subtask]
     if event.attempt != execution.attempt or execution.stage is ExecutionState.FINISHED:
         return state, ()
@@ -293,9 +293,8 @@ def _begin(state: Attempt, subtasks: tuple[SubtaskId, ...]) -> Step:
 
 
 def _seek_slots(state: Attempt, attempt: AttemptId, subtasks: tuple[SubtaskId, ...]) -> Step:
-    state = replace(
-        state, execution_graph=state.graph.move(subtasks, Execution(attempt, ExecutionState.DOWN))
-    )
+    down = Execution(attempt, ExecutionState.DOWN)
+    state = replace(state, graph=state.graph.move(subtasks, down))
     match state.graph.assign_slots(subtasks):
         case TooFewSlots(missing=missing):
             return replace(state, phase=WaitingForSlots(attempt, subtasks, missing)), ()
@@ -305,7 +304,7 @@ def _seek_slots(state: Attempt, attempt: AttemptId, subtasks: tuple[SubtaskId, .
 
 
 def _look_again(state: Attempt) -> Step:
-    """The slots have changed, which matters at once only to those that wait for some."""
+    """The slots have changed, which only affects an attempt that waits for slots."""
     match state.phase:
         case WaitingForSlots(attempt=attempt, subtasks=subtasks):
             return _seek_slots(state, attempt, subtasks)
@@ -322,26 +321,20 @@ def _on_restore_point_ready(state: Attempt, event: RestorePointReady) -> Step:
 
 
 def _deploy(state: Attempt, attempt: AttemptId, subtasks: tuple[SubtaskId, ...]) -> Step:
-    """A slot may have gone since the search began; then this attempt ends before it started.
+    """If a slot was lost since the search began, a new attempt replaces this one.
 
-    A fresh one takes its place, for other regions may join it while it waits, and an answer about
-    the smaller set must not be taken for one about the larger.
+    Other regions may join it while it waits, and an answer about the smaller set of subtasks must
+    not be mistaken for one about the larger.
     """
-    execution_graph = state.graph.assign_slots(subtasks)
-    if isinstance(execution_graph, TooFewSlots):
+    graph = state.graph.assign_slots(subtasks)
+    if isinstance(graph, TooFewSlots):
         return _begin(state, subtasks)
-    placements = tuple((subtask, execution_graph.slot_of(subtask)) for subtask in subtasks)
-    assert all(execution_graph.stage(subtask) is ExecutionState.DOWN for subtask in subtasks), (
-        "one try at a time"
-    )
-    assert all(slot in execution_graph.slots for _, slot in placements), (
-        "nothing goes to a lost slot"
-    )
+    placements = tuple((subtask, graph.slot_of(subtask)) for subtask in subtasks)
+    assert all(graph.stage(s) is ExecutionState.DOWN for s in subtasks), "one attempt at a time"
+    assert all(slot in graph.slots for _, slot in placements), "nothing goes to a lost slot"
     deployed = replace(
         state,
-        execution_graph=execution_graph.move(
-            subtasks, Execution(attempt, ExecutionState.DEPLOYING)
-        ),
+        graph=graph.move(subtasks, Execution(attempt, ExecutionState.DEPLOYING)),
         phase=Deploying(attempt, frozenset(subtasks), subtasks),
     )
     return deployed, (Deploy(attempt, placements),)
@@ -354,7 +347,7 @@ def _on_subtask_running(state: Attempt, event: SubtaskRunning) -> Step:
 
 
 def _arrive(state: Attempt, subtask: SubtaskId, execution: Execution) -> Attempt:
-    state = replace(state, execution_graph=state.graph.move((subtask,), execution))
+    state = replace(state, graph=state.graph.move((subtask,), execution))
     match state.phase:
         case Deploying(awaiting=awaiting) as deploying:
             left = awaiting - {subtask}
@@ -363,16 +356,16 @@ def _arrive(state: Attempt, subtask: SubtaskId, execution: Execution) -> Attempt
             return state
 
 
-# Failing: what a failure reaches goes down, and the strategy says when it comes back.
+# Failing: the affected subtasks go down, and the strategy decides when they restart.
 
 
 def _on_slot_lost(state: Attempt, event: SlotLost) -> Step:
-    execution_graph = state.graph
-    if event.slot not in execution_graph.slots:
+    graph = state.graph
+    if event.slot not in graph.slots:
         return state, ()
-    why = f"slot {event.slot} on {execution_graph.slots[event.slot].executor} was lost"
-    failure = Failure(execution_graph.hosted_by(event.slot), why, event.draw)
-    return _fail(replace(state, execution_graph=execution_graph.remove_slot(event.slot)), failure)
+    why = f"slot {event.slot} on {graph.slots[event.slot].executor} was lost"
+    failure = Failure(graph.hosted_by(event.slot), why, event.draw)
+    return _fail(replace(state, graph=graph.remove_slot(event.slot)), failure)
 
 
 def _on_subtask_failed(state: Attempt, event: SubtaskFailed) -> Step:
@@ -392,15 +385,12 @@ def _on_subtask_failed(state: Attempt, event: SubtaskFailed) -> Step:
 
 def _recycle(state: Attempt, event: SubtaskFailed, why: str) -> Step:
     """Even a subtask that was already taken down leaves a process that must not be used again."""
-    execution_graph = state.graph
-    assign_slots = execution_graph.placements.get(event.subtask.index)
-    if assign_slots is None or assign_slots.slot not in execution_graph.slots:
+    graph, placement = state.graph, state.graph.placements.get(event.subtask.index)
+    if placement is None or placement.slot not in graph.slots:
         return state, ()
-    recycled, kind = (RecycleSlot(assign_slots.slot),), Kind(event.subtask.operator, event.error)
-    failure = Failure(execution_graph.hosted_by(assign_slots.slot), why, event.draw, recycled, kind)
-    return _fail(
-        replace(state, execution_graph=execution_graph.remove_slot(assign_slots.slot)), failure
-    )
+    recycled, kind = (RecycleSlot(placement.slot),), Kind(event.subtask.operator, event.error)
+    failure = Failure(graph.hosted_by(placement.slot), why, event.draw, recycled, kind)
+    return _fail(replace(state, graph=graph.remove_slot(placement.slot)), failure)
 
 
 def _fail(state: Attempt, failure: Failure) -> Step:
@@ -459,14 +449,12 @@ def _take_down(state: Attempt, subtasks: tuple[SubtaskId, ...], failure: Failure
         why=failure.why,
     )
     resets = _resets(state.graph, subtasks)
-    down = replace(state, execution_graph=state.graph.take_down(subtasks))
+    down = replace(state, graph=state.graph.take_down(subtasks))
     return down, (report, *failure.recycled, *resets)
 
 
-def _resets(
-    execution_graph: ExecutionGraph, subtasks: tuple[SubtaskId, ...]
-) -> tuple[ResetSubtasks, ...]:
-    return tuple(ResetSubtasks(slot, live) for slot, live in execution_graph.live_by_slot(subtasks))
+def _resets(graph: ExecutionGraph, subtasks: tuple[SubtaskId, ...]) -> tuple[ResetSubtasks, ...]:
+    return tuple(ResetSubtasks(slot, live) for slot, live in graph.live_by_slot(subtasks))
 
 
 # Ending.
@@ -509,4 +497,4 @@ def _end(state: Attempt, ended: Ended, recycled: tuple[RecycleSlot, ...] = ()) -
     unfinished = state.graph.unfinished()
     resets = _resets(state.graph, unfinished)
     down = state.graph.take_down(unfinished)
-    return replace(state, execution_graph=down, phase=ended), (*recycled, *resets)
+    return replace(state, graph=down, phase=ended), (*recycled, *resets)

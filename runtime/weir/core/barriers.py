@@ -1,6 +1,6 @@
-"""What travels on a channel besides rows, and the orders that a source gets from the driver.
+"""The markers on a channel besides rows, which the driver also sends to sources.
 
-A barrier says how it wants to be treated, so that a subtask needs no configuration: the coordinator
+A barrier carries its alignment type, so that a subtask needs no configuration: the coordinator
 decides the alignment of each checkpoint when it triggers it.
 """
 
@@ -46,7 +46,7 @@ class Barrier:
 
 @dataclass(frozen=True, slots=True)
 class CancelMarker:
-    """The checkpoint is dead: release whatever waits for it."""
+    """The checkpoint is aborted: release the channels that wait for it."""
 
     checkpoint: CheckpointId
 

@@ -5,7 +5,7 @@ stalled channel never stalls another and the wire never holds an unbounded backl
 credit. That bound is what makes overtaking worth anything: what a barrier can overtake is either in
 the sender's queue or within the credit it has used up.
 
-Batches are opaque here: whatever is not a marker is a batch.
+Batches are opaque here: everything but a marker is a batch.
 """
 
 from collections import deque

@@ -1,4 +1,4 @@
-"""Plans one checkpoint: whom to trigger, whom to wait for, whom to tell, who is finished.
+"""Plans one checkpoint: the subtasks to trigger, to wait for and to notify, and the finished ones.
 
 With every subtask alive the plan is simple: trigger the sources, wait for all. When some have
 finished, barriers must start at the first running descendants instead, and what has finished
@@ -15,7 +15,7 @@ from weir.core.topology import Topology
 
 @dataclass(frozen=True, slots=True)
 class CheckpointPlan:
-    """Who plays which part in one checkpoint."""
+    """The subtasks of one checkpoint by their role."""
 
     trigger: tuple[SubtaskId, ...]
     wait_for: tuple[SubtaskId, ...]
@@ -23,7 +23,7 @@ class CheckpointPlan:
 
     @property
     def notify(self) -> tuple[SubtaskId, ...]:
-        """Everyone who took part hears how it ended."""
+        """Every subtask that took part is notified of the result."""
         return self.wait_for
 
 

@@ -1,7 +1,7 @@
 """Decides which sink transactions are committed, under which number, and which are aborted.
 
 A sink's subtask pre-commits at every barrier and carries the transaction in its state until it
-hears that a committing checkpoint covered it. The commit itself is the driver's: each completed
+is notified that a committing checkpoint covered it. The driver commits: each completed
 checkpoint gives every transaction that it newly covers the sink's next number. The ledger travels
 in the manifest, so a restore repeats unconfirmed commits under their old numbers, and a sink sees
 1, 2, 3, … without a gap however checkpoints abort, drivers die or notices get lost (spec C9, C19,
@@ -24,7 +24,7 @@ def cover(
     """The ledger once this checkpoint is complete.
 
     Subtasks may still report transactions that an earlier completion covered, because they had
-    not heard of it at the barrier; those keep the number they have.
+    not been notified of it at the barrier; those keep the number they have.
     """
     fresh = tuple(
         sorted(t for t in transactions if t.sink == ledger.sink and t.checkpoint > ledger.covered)
@@ -38,7 +38,7 @@ def cover(
 
 
 def confirm(ledger: SinkLedger, sequence: int) -> SinkLedger:
-    """The external system has it; told twice is told once."""
+    """The external system has committed it; repeating the confirmation changes nothing."""
     left = tuple(commit for commit in ledger.unconfirmed if commit.sequence != sequence)
     return replace(ledger, unconfirmed=left)
 
@@ -72,7 +72,7 @@ def catch_up(ledger: SinkLedger, given: int) -> SinkLedger:
 
 @dataclass(frozen=True, slots=True)
 class TransactionDecisions:
-    """What becomes of the transactions that a dead attempt left open."""
+    """What becomes of the transactions that a failed attempt left open."""
 
     commit: tuple[str, ...]
     abort: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Keeps the splits of one source: which are still free, and which went to whom since when.
+"""Tracks the splits of one source: the free ones, and which reader got which split when.
 
 The enumerator lives in the driver, the readers in slots, so a split is in exactly one of two
 places in every checkpoint: in the enumerator's snapshot while it is free, or in a reader's state
@@ -26,7 +26,7 @@ class NoSplitsYet:
 
 @dataclass(frozen=True, slots=True)
 class NoMoreSplits:
-    """Everything has been handed out, for good."""
+    """All splits are assigned, and no more will come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Splits:
     assigned: tuple[Assigned, ...] = ()
     snapshotted: CheckpointId = NO_CHECKPOINT
     seen: str = ""
-    """Up to where discovery has come, in the source's own words."""
+    """The position of discovery, in the source's own format."""
     is_final: bool = True
     """Discovery is over: what is free now is all that is left."""
     waiting: tuple[SubtaskId, ...] = ()
@@ -88,7 +88,7 @@ class Splits:
     def find(
         self, found: tuple[SplitId, ...], seen: str, *, is_final: bool
     ) -> tuple["Splits", tuple[tuple[SubtaskId, Message], ...]]:
-        """Discovery went on; readers that wait are served first."""
+        """Add discovered splits; readers that wait are served first."""
         splits = replace(self, free=(*self.free, *found), seen=seen, is_final=is_final, waiting=())
         messages: list[tuple[SubtaskId, Message]] = []
         for reader in self.waiting:
@@ -102,7 +102,7 @@ class Splits:
         return replace(self, snapshotted=checkpoint)
 
     def completed(self, checkpoint: CheckpointId) -> "Splits":
-        """What was assigned before a completed checkpoint is in its readers' state for good."""
+        """Forget splits assigned before a completed checkpoint: the readers' state has them."""
         recent = tuple(a for a in self.assigned if a.after >= checkpoint)
         return replace(self, assigned=recent)
 

@@ -1,7 +1,7 @@
-"""Says what the driver hears in one line each, as whoever has operated Flink expects to read it.
+"""Describes each event of the driver in one log line, in the wording of Flink's logs.
 
-It is the other half of a job's log: what was describe_event explains what was decided. A subtask's ack is
-among it, which is why a checkpoint's life cannot be told from the decisions alone (spec C21).
+It is one half of a job's log: the events explain the actions. The acks of subtasks are events, so
+the history of a checkpoint cannot be read from the actions alone (spec C21).
 """
 
 from typing import assert_never
@@ -151,7 +151,7 @@ def _from_a_slot(event: FromSlot, job: str) -> Line:
         case EndOfDataReached(_, subtask):
             return Line(Level.DEBUG, f"Task {subtask} has reached the end of its data.")
         case SplitWanted(_, subtask):
-            return Line(Level.DEBUG, f"Task {subtask} has nothing to read.")
+            return Line(Level.DEBUG, f"Task {subtask} requests a split.")
         case _:
             assert_never(event)
 
@@ -166,14 +166,18 @@ def _from_an_operator(event: FromOperator) -> Line:
         case OperatorEventSent(operator, subtask):
             return Line(Level.DEBUG, f"{operator} has a message for task {subtask}.")
         case OperatorSnapshotted(checkpoint, operator):
-            return Line(Level.DEBUG, f"{operator} gave its state for checkpoint {checkpoint}.")
+            return Line(
+                Level.DEBUG,
+                f"{operator} has snapshotted its coordinator for checkpoint {checkpoint}.",
+            )
         case OperatorNotSnapshotted(checkpoint, operator, cause):
-            text = f"{operator} could not give its state for checkpoint {checkpoint}: {cause}."
+            failed = f"{operator} could not snapshot its coordinator for checkpoint {checkpoint}"
+            text = f"{failed}: {cause}."
             return Line(Level.WARNING, text)
         case LocationPrepared(checkpoint):
-            return Line(Level.DEBUG, f"The place of savepoint {checkpoint} is ready.")
+            return Line(Level.DEBUG, f"The location of savepoint {checkpoint} is ready.")
         case LocationNotPrepared(checkpoint, cause):
-            text = f"The place of savepoint {checkpoint} could not be made: {cause}."
+            text = f"The location of savepoint {checkpoint} could not be created: {cause}."
             return Line(Level.WARNING, text)
         case _:
             assert_never(event)
@@ -193,7 +197,7 @@ def _from_storage(event: FromStorage) -> Line:
             text = f"The manifest of checkpoint {checkpoint} was not written: {cause}."
             return Line(Level.DEBUG, text)  # the abort is a warning, with the same cause
         case ManifestInDoubt(checkpoint):
-            text = f"Nobody knows whether the manifest of checkpoint {checkpoint} was written."
+            text = f"It is unknown whether the manifest of checkpoint {checkpoint} was written."
             return Line(Level.WARNING, text)
         case FilesDeleted(operation):
             return Line(Level.DEBUG, f"Deletion {operation} is done.")
@@ -206,18 +210,18 @@ def _from_storage(event: FromStorage) -> Line:
 def _from_the_log(event: FromLog) -> Line:
     match event:
         case EntryCreated(index):
-            return Line(Level.DEBUG, f"Entry {index} of the log is ours.")
+            return Line(Level.DEBUG, f"Entry {index} of the log was created by this driver.")
         case EntryTaken(index):
-            return Line(Level.WARNING, f"Entry {index} of the log is another driver's.")
+            return Line(Level.WARNING, f"Entry {index} of the log was created by another driver.")
         case EntryNotCreated(index, cause):
             return Line(Level.WARNING, f"Entry {index} of the log was not created: {cause}.")
         case EntryInDoubt(index):
-            text = f"Nobody knows whether entry {index} of the log was created."
+            text = f"It is unknown whether entry {index} of the log was created."
             return Line(Level.WARNING, text)
         case NoSuccessorSeen(index):
-            return Line(Level.DEBUG, f"Nobody has taken entry {index} of the log.")
+            return Line(Level.DEBUG, f"No other driver has taken entry {index} of the log.")
         case SuccessorUnknown(index):
-            return Line(Level.WARNING, f"Entry {index} of the log could not be looked up.")
+            return Line(Level.WARNING, f"Entry {index} of the log could not be checked.")
         case _:
             assert_never(event)
 
@@ -227,7 +231,7 @@ def _from_sinks(event: FromSinks) -> Line:
         case CommitConfirmed(sink, sequence):
             return Line(Level.DEBUG, f"{sink} has committed number {sequence}.")
         case CommitInDoubt(sink, sequence):
-            text = f"Nobody knows whether {sink} has committed number {sequence}."
+            text = f"It is unknown whether {sink} has committed number {sequence}."
             return Line(Level.WARNING, text)
         case TransactionsResolved(operation):
             return Line(Level.DEBUG, f"Resolution {operation} is done.")
@@ -240,7 +244,7 @@ def _from_sinks(event: FromSinks) -> Line:
 def _from_people(event: FromUsers, job: str) -> Line:
     match event:
         case JobStarted():
-            return Line(Level.INFO, f"Job {job} may begin.")
+            return Line(Level.INFO, f"Job {job} may start.")
         case CancelRequested():
             return Line(Level.INFO, f"Job {job} is to be canceled.")
         case CheckpointRequested(request, kind):
@@ -252,7 +256,7 @@ def _from_people(event: FromUsers, job: str) -> Line:
 
 
 def _from_within(event: Internal, job: str) -> Line:
-    """What the parts of the driver say to each other; nobody outside ever says it."""
+    """Events that the parts of the job master send to each other."""
     match event:
         case StatusReported(status):
             return Line(Level.DEBUG, f"Job {job} is {status}.")
@@ -261,11 +265,11 @@ def _from_within(event: Internal, job: str) -> Line:
         case RestorePointRequested(attempt, subtasks):
             return Line(Level.DEBUG, f"Attempt {attempt} of {listed(subtasks)} is about to start.")
         case RestorePointReady(attempt):
-            return Line(Level.DEBUG, f"It is known what attempt {attempt} starts from.")
+            return Line(Level.DEBUG, f"The restore point of attempt {attempt} is known.")
         case AttemptFailed(why):
-            return Line(Level.DEBUG, f"What runs now is given up: {why}.")
+            return Line(Level.DEBUG, f"The running attempt has failed: {why}.")
         case ProgressMade():
-            return Line(Level.DEBUG, "Earlier failures are not counted any more.")
+            return Line(Level.DEBUG, "Earlier failures no longer count.")
         case StopConfirmed():
             return Line(Level.DEBUG, f"The savepoint that job {job} ends with is complete.")
         case _:

@@ -1,8 +1,8 @@
-"""Keeps who runs where: the slots there are, the placements of the indexes, each subtask's progress.
+"""Tracks which subtask runs in which slot, the registered slots, and each subtask's progress.
 
-It answers the questions that decisions about attempts ask (what a slot hosts, what a failure
-reaches, whether that is the whole job) and changes only by being replaced. It does not know why a
-subtask goes up or down, nor when. Answers that name subtasks keep the topology's order.
+It answers the questions of the decisions about attempts: what a slot hosts, what a failure
+affects, whether that is the whole job. It is immutable, and does not know why or when a subtask
+starts or stops. Results that list subtasks keep the topology's order.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -24,7 +24,7 @@ from weir.core.topology import Topology
 
 
 class ExecutionState(StrEnum):
-    """How far one subtask has come within its attempt."""
+    """The state of one subtask within its attempt."""
 
     DOWN = "down"
     DEPLOYING = "deploying"
@@ -37,7 +37,7 @@ class ExecutionState(StrEnum):
 
 
 class Execution(NamedTuple):
-    """Which attempt a subtask belongs to, and how far it has come in it."""
+    """The attempt that a subtask belongs to, and its state in it."""
 
     attempt: AttemptId
     stage: ExecutionState
@@ -54,7 +54,7 @@ class ExecutionGraph:
     placements: Placements
     """The last placement of every index, hence of every subtask; lost slots included."""
     copies: CopiesByIndex
-    """What slots found on their disks when they came."""
+    """The local copies that slots had on their disks when they registered."""
 
     def stage(self, subtask: SubtaskId) -> ExecutionState:
         return self.executions[subtask].stage
@@ -132,7 +132,7 @@ class ExecutionGraph:
     def register(
         self, slot: SlotId, address: SlotAddress, copies: Iterable[tuple[int, CheckpointId]] = ()
     ) -> "ExecutionGraph":
-        """A slot is there, and so are the copies on its disk; the newest of an index count."""
+        """Add a slot and the local copies on its disk; of each index the newest copies count."""
         found = dict(self.copies)
         for index, checkpoint in copies:
             if index not in found or found[index].checkpoint < checkpoint:
@@ -140,7 +140,7 @@ class ExecutionGraph:
         return replace(self, slots={**self.slots, slot: address}, copies=found)
 
     def remove_slot(self, slot: SlotId) -> "ExecutionGraph":
-        """The slot is not to be used again; its assign_slots is remembered."""
+        """The slot is not to be used again; its placement is remembered."""
         return replace(self, slots={s: on for s, on in self.slots.items() if s != slot})
 
 

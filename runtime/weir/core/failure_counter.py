@@ -1,8 +1,8 @@
-"""Counts checkpoints that failed in a row, and says when that is too many.
+"""Counts checkpoints that failed in a row, and detects when they are too many.
 
-Only reasons that speak against the job's health count, each checkpoint at most once, and a newer
-success forgives all before it (Flink's CheckpointFailureManager). Savepoints never count: a person
-asked for them and is told.
+Only reasons that indicate an unhealthy job count, each checkpoint at most once, and a newer success
+resets the count (Flink's CheckpointFailureManager). Savepoints never count: the user who requested
+them gets an answer.
 """
 
 from dataclasses import dataclass, replace

@@ -14,7 +14,7 @@ CheckpointId = NewType("CheckpointId", int)
 """Never used twice within a job's directory."""
 
 Epoch = NewType("Epoch", int)
-"""One driver's epoch_state over a job, counted by the job's log."""
+"""The period in which one driver runs a job, counted by the job's log."""
 
 Millis = NewType("Millis", int)
 OperatorId = NewType("OperatorId", str)
@@ -28,7 +28,7 @@ NO_CHECKPOINT = CheckpointId(0)
 """Smaller than every real checkpoint; what a subtask remembers before its first barrier."""
 
 NO_REQUEST = RequestId("")
-"""Names the requests that nobody waits for an answer to."""
+"""The id of requests that no user waits for."""
 
 RECOVERED = -1
 """The sender of a channel that replays in-flight data of the checkpoint restored from."""
@@ -38,7 +38,7 @@ class SubtaskId(NamedTuple):
     """One parallel instance of an operator."""
 
     operator: OperatorId
-    index: int  # type: ignore[assignment]  # nobody looks up members of an id
+    index: int  # type: ignore[assignment]  # no code looks up members of an id
 
     def __str__(self) -> str:
         return f"{self.operator}-{self.index}"

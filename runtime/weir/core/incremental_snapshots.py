@@ -1,9 +1,8 @@
-"""Remembers which files a subtask's earlier snapshots are made of, to upload only what changed.
+"""Remembers the files of a subtask's earlier snapshots, to upload only what changed.
 
-An increment is only as good as what it builds on. The trigger names the newest completed
-checkpoint, and a subtask builds on exactly that one, if it took part in it and heard of its
-completion, or writes in full. It never builds on a checkpoint that was aborted or whose fate it
-does not know (spec S4).
+The trigger names the newest completed checkpoint. A subtask builds on exactly that one, if it took
+part in it and was notified of its completion; otherwise it writes a full snapshot. It never builds
+on a checkpoint that was aborted or whose result it does not know (spec S4).
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
-"""What must hold after every step, whatever happened.
+"""The invariants that hold after every step.
 
-These are checked by the simulator always and by a driver in debug mode. Each is cheap, so that none
-is ever switched off; what needs the whole world to judge (files, output) is an oracle's affair.
+The simulator always checks them, and a driver in debug mode. Each is cheap, so that none is ever
+disabled; the simulator's oracle checks files and output.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from weir.core.policy import Mode
 
 
 def violations(job: Job) -> tuple[str, ...]:
-    """Every broken promise, in words; nothing when all is well."""
+    """Describe every violated invariant; empty if there is none."""
     state = job.coordinator
     if isinstance(state.stage, Terminated):
         return ()
@@ -72,12 +72,12 @@ def _pending(state: Coordinator) -> Iterator[str]:
             case Collecting(awaiting=awaiting, acks=acks):
                 expected = set(pending.properties.plan.wait_for)
                 if awaiting | set(acks) != expected or awaiting & set(acks):
-                    yield f"{_name(pending)} does not know who acked"
+                    yield f"{_name(pending)} does not know its acks"
                 if not awaiting:
                     yield f"{_name(pending)} has all acks and still waits"
             case Collected(acks=acks) | Persisting(acks=acks) | Logging(acks=acks):
                 if set(acks) != set(pending.properties.plan.wait_for):
-                    yield f"{_name(pending)} went on without all acks"
+                    yield f"{_name(pending)} proceeded without all acks"
         if isinstance(pending, Preparing | Collecting | Collected) and not isinstance(
             state.stage, Active
         ):

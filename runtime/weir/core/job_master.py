@@ -1,8 +1,9 @@
-"""The whole decision of a driver: attempts, checkpoints and split assignments as one machine.
+"""Combines the decisions of a driver: attempts, checkpoints and split assignments.
 
 The attempt decides where subtasks run, the coordinator decides about checkpoints, the enumerators
-decide who reads what; each knows only its own affairs. Here what one says becomes what another
-hears, in one step, so that no message between them can be lost, late or out of order.
+decide which reader gets which split; none of them knows the others. This module turns the actions
+of one into events of another, within one step, so that no message between them can be lost, late
+or out of order.
 """
 
 from collections import deque
@@ -40,7 +41,7 @@ class SplitWanted:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Start these subtasks in these slots, each from what it inherits."""
+    """Start these subtasks in these slots, each from the state assigned to it."""
 
     attempt: AttemptId
     restore: actions.RestorePoint
@@ -49,7 +50,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class SplitsFound:
-    """A source's discovery has come further: new splits, or the certainty that none will come."""
+    """A source's discovery has found new splits, or has ended."""
 
     operator: OperatorId
     splits: tuple[SplitId, ...]
@@ -59,17 +60,17 @@ class SplitsFound:
 
 @dataclass(frozen=True, slots=True)
 class OperatorCoordinatorFailed:
-    """The part of an operator that lives in the driver raised; an attempt cannot go on without."""
+    """An operator coordinator raised in the driver; an attempt cannot continue without it."""
 
     operator: OperatorId
     why: str
     error: str
-    """The type of what was raised; empty if time may heal it."""
+    """The type of the exception; empty if a retry may succeed."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorCoordinatorRecovered:
-    """The part of an operator that lives in the driver works again."""
+    """An operator coordinator works again."""
 
     operator: OperatorId
 
@@ -106,18 +107,17 @@ class Job:
 
 
 Step = tuple[Job, tuple[Action, ...]]
-Heard = Event
 
 
 def step(job: Job, event: Event) -> Step:
-    """The only way a job changes. What the parts say to each other is heard at once."""
+    """The only way a job changes. Internal events are processed within the same step."""
     leaving: list[Action] = []
-    todo: deque[Heard] = deque([event])
+    todo: deque[Event] = deque([event])
     while todo:
-        job, said = _hear(job, todo.popleft())
-        for word in said:
-            job, heard, out = _pass_on(job, word)
-            todo.extend(heard)
+        job, decided = _dispatch(job, todo.popleft())
+        for action in decided:
+            job, caused, out = _route(job, action)
+            todo.extend(caused)
             leaving.extend(out)
         if not todo and job.health.is_overdue(job.coordinator.clock.now):
             todo.append(attempts.AttemptFailed(_stuck(job.health), job.draw))
@@ -139,10 +139,10 @@ def next_deadline(job: Job) -> Millis | None:
     return min((d for d in deadlines if d is not None), default=None)
 
 
-Said = attempts.AttemptAction | actions.Action
+Decision = attempts.AttemptAction | actions.Action
 
 
-def _hear(job: Job, event: Heard) -> tuple[Job, tuple[Said, ...]]:
+def _dispatch(job: Job, event: Event) -> tuple[Job, tuple[Decision, ...]]:
     match event:
         case TimePassed():
             job = replace(job, draw=event.draw)
@@ -156,7 +156,7 @@ def _hear(job: Job, event: Heard) -> tuple[Job, tuple[Said, ...]]:
         case OperatorCoordinatorFailed() | OperatorCoordinatorRecovered():
             return _judge_coordinator(job, event)
         case events.CommitInDoubt() | events.CommitConfirmed() | events.TransactionsUnresolved():
-            return _hear_sink(job, event)
+            return _on_sink_event(job, event)
         case (
             attempts.JobStarted()
             | attempts.SlotRegistered()
@@ -168,30 +168,30 @@ def _hear(job: Job, event: Heard) -> tuple[Job, tuple[Said, ...]]:
             | attempts.StopConfirmed()
             | attempts.CancelRequested()
         ):
-            after, said = attempts.step(job.attempt, event)
-            return replace(job, attempt=after), said
+            after, decided = attempts.step(job.attempt, event)
+            return replace(job, attempt=after), decided
         case _:
             return _coordinate(job, event)
 
 
-def _judge_coordinator(job: Job, event: CoordinatorHealth) -> tuple[Job, tuple[Said, ...]]:
+def _judge_coordinator(job: Job, event: CoordinatorHealth) -> tuple[Job, tuple[Decision, ...]]:
     if isinstance(event, OperatorCoordinatorRecovered):
         judged: attempts.JobEvent = ProgressMade(event.operator)
     else:
         kind = Kind(event.operator, event.error, in_driver=True)
         judged = attempts.AttemptFailed(f"{event.operator}: {event.why}", job.draw, kind)
-    after, said = attempts.step(job.attempt, judged)
-    return replace(job, attempt=after), said
+    after, decided = attempts.step(job.attempt, judged)
+    return replace(job, attempt=after), decided
 
 
-def _hear_sink(
+def _on_sink_event(
     job: Job, event: events.CommitInDoubt | events.CommitConfirmed | events.TransactionsUnresolved
-) -> tuple[Job, tuple[Said, ...]]:
-    """What the sink's own code refuses is tried again; a commit also fails the attempt.
+) -> tuple[Job, tuple[Decision, ...]]:
+    """If the sink's own code raised, the action is retried; a failed commit also fails the attempt.
 
     An attempt can go on while old transactions are not aborted, but a job cannot end.
     """
-    job, said = _coordinate(job, event)
+    job, decided = _coordinate(job, event)
     match event:
         case events.CommitConfirmed():
             judged: CoordinatorHealth = OperatorCoordinatorRecovered(event.sink)
@@ -202,34 +202,34 @@ def _hear_sink(
         ):
             judged = OperatorCoordinatorFailed(sink, event.why, event.error)
         case _:
-            return job, said
+            return job, decided
     job, more = _judge_coordinator(job, judged)
-    return job, (*said, *more)
+    return job, (*decided, *more)
 
 
-def _coordinate(job: Job, event: events.Event) -> tuple[Job, tuple[Said, ...]]:
-    after, said = checkpoints.step(job.coordinator, event)
-    return replace(job, coordinator=after), said
+def _coordinate(job: Job, event: events.Event) -> tuple[Job, tuple[Decision, ...]]:
+    after, decided = checkpoints.step(job.coordinator, event)
+    return replace(job, coordinator=after), decided
 
 
 def _both(
     job: Job, event: TimePassed | SubtaskRunning | SubtaskFinished
-) -> tuple[Job, tuple[Said, ...]]:
-    """Both hear it, the coordinator first: a status it is then told of finds it prepared."""
+) -> tuple[Job, tuple[Decision, ...]]:
+    """Both get the event, the coordinator first: it must know it before a status that follows."""
     job, first = _coordinate(job, event)
     after, second = attempts.step(job.attempt, event)
     return replace(job, attempt=after), (*first, *second)
 
 
-def _subtask(job: Job, event: SubtaskRunning | SubtaskFinished) -> tuple[Job, tuple[Said, ...]]:
-    """A word of an attempt that is over reaches nobody."""
+def _subtask(job: Job, event: SubtaskRunning | SubtaskFinished) -> tuple[Job, tuple[Decision, ...]]:
+    """An event of an earlier attempt is ignored."""
     execution = job.attempt.graph.executions[event.subtask]
     if execution.attempt != event.attempt or not execution.stage.is_live:
         return job, ()
     return _both(job, event)
 
 
-def _give_split(job: Job, event: SplitWanted) -> tuple[Job, tuple[Said, ...]]:
+def _give_split(job: Job, event: SplitWanted) -> tuple[Job, tuple[Decision, ...]]:
     if not job.coordinator.subtasks.runs(event.subtask, event.attempt):
         return job, ()
     operator = event.subtask.operator
@@ -238,51 +238,55 @@ def _give_split(job: Job, event: SplitWanted) -> tuple[Job, tuple[Said, ...]]:
     return _coordinate(job, events.OperatorEventSent(operator, event.subtask, given))
 
 
-def _find_splits(job: Job, event: SplitsFound) -> tuple[Job, tuple[Said, ...]]:
+def _find_splits(job: Job, event: SplitsFound) -> tuple[Job, tuple[Decision, ...]]:
     operator = event.operator
     splits, messages = job.splits[operator].find(event.splits, event.seen, is_final=event.is_final)
     job = replace(job, splits={**job.splits, operator: splits})
-    said: list[Said] = []
+    decided: list[Decision] = []
     for reader, message in messages:
-        job, spoken = _coordinate(job, events.OperatorEventSent(operator, reader, message))
-        said.extend(spoken)
-    return job, tuple(said)
+        job, sent = _coordinate(job, events.OperatorEventSent(operator, reader, message))
+        decided.extend(sent)
+    return job, tuple(decided)
 
 
-def _pass_on(  # noqa: C901 - one case for each word that another part hears
-    job: Job, word: Said
-) -> tuple[Job, list[Heard], list[Action]]:
-    """What other parts hear of it, and what of it leaves the job."""
-    match word:
+def _route(  # noqa: C901 - one case for each action that another part gets
+    job: Job, action: Decision
+) -> tuple[Job, list[Event], list[Action]]:
+    """The events for other parts that it causes, and the actions that leave the job."""
+    match action:
         case attempts.ReportStatus():
-            is_running = word.status is JobStatus.RUNNING
+            is_running = action.status is JobStatus.RUNNING
             now = job.coordinator.clock.now
             health = job.health.begin(now) if is_running else job.health.pause()
             job = replace(job, health=health)
-            return job, [events.StatusReported(word.status, job.draw)], [word]
+            return job, [events.StatusReported(action.status, job.draw)], [action]
         case actions.ReportCompleted() if job.health.deadline is not None:
-            return replace(job, health=job.health.begin(job.coordinator.clock.now)), [], [word]
+            return replace(job, health=job.health.begin(job.coordinator.clock.now)), [], [action]
         case attempts.ReportRestart():
-            return job, [events.RestartReported(word.subtasks, word.whole_job, word.why)], [word]
+            return (
+                job,
+                [events.RestartReported(action.subtasks, action.whole_job, action.why)],
+                [action],
+            )
         case attempts.FindRestorePoint():
-            return job, [events.RestorePointRequested(word.attempt, word.subtasks)], []
+            return job, [events.RestorePointRequested(action.attempt, action.subtasks)], []
         case attempts.Deploy():
-            job, launch = _launch(job, word)
+            job, launch = _launch(job, action)
             return job, [], [launch]
         case actions.OfferRestorePoint():
-            found = {**job.restores, word.attempt: word.restore}
-            ready = attempts.RestorePointReady(word.attempt)
+            found = {**job.restores, action.attempt: action.restore}
+            ready = attempts.RestorePointReady(action.attempt)
             return replace(job, restores=found), [ready], []
         case actions.FailAttempt():
-            return job, [attempts.AttemptFailed(word.why, job.draw)], [word]
+            return job, [attempts.AttemptFailed(action.why, job.draw)], [action]
         case actions.ConfirmStop():
             return job, [attempts.StopConfirmed()], []
         case actions.SnapshotOperators():
-            return _snapshot_enumerators(job, word)
-        case actions.NotifyCompleted() if word.kind.commits:
-            return _forget_assigned(job, word), [ProgressMade()], [word]
+            return _snapshot_enumerators(job, action)
+        case actions.NotifyCompleted() if action.kind.commits:
+            return _forget_assigned(job, action), [ProgressMade()], [action]
         case _:
-            return job, [], [word]
+            return job, [], [action]
 
 
 def _launch(job: Job, deploy: attempts.Deploy) -> tuple[Job, Launch]:
@@ -305,21 +309,21 @@ def _launch(job: Job, deploy: attempts.Deploy) -> tuple[Job, Launch]:
 
 
 def _snapshot_enumerators(
-    job: Job, word: actions.SnapshotOperators
-) -> tuple[Job, list[Heard], list[Action]]:
-    """Enumerators answer within the step; only what users brought along is asked outside."""
-    own = [operator for operator in word.operators if operator in job.splits]
-    heard: list[Heard] = [
-        events.OperatorSnapshotted(word.checkpoint, operator, job.splits[operator].pool)
+    job: Job, action: actions.SnapshotOperators
+) -> tuple[Job, list[Event], list[Action]]:
+    """Enumerators answer within the step; only other operator coordinators are asked outside."""
+    own = [operator for operator in action.operators if operator in job.splits]
+    caused: list[Event] = [
+        events.OperatorSnapshotted(action.checkpoint, operator, job.splits[operator].pool)
         for operator in own
     ]
-    marked = {operator: job.splits[operator].snapshot(word.checkpoint) for operator in own}
+    marked = {operator: job.splits[operator].snapshot(action.checkpoint) for operator in own}
     job = replace(job, splits={**job.splits, **marked})
-    others = tuple(operator for operator in word.operators if operator not in job.splits)
-    asked: list[Action] = [actions.SnapshotOperators(word.checkpoint, others)] if others else []
-    return job, heard, asked
+    others = tuple(operator for operator in action.operators if operator not in job.splits)
+    asked: list[Action] = [actions.SnapshotOperators(action.checkpoint, others)] if others else []
+    return job, caused, asked
 
 
-def _forget_assigned(job: Job, word: actions.NotifyCompleted) -> Job:
-    splits = {o: pool.completed(word.checkpoint) for o, pool in job.splits.items()}
+def _forget_assigned(job: Job, action: actions.NotifyCompleted) -> Job:
+    splits = {o: pool.completed(action.checkpoint) for o, pool in job.splits.items()}
     return replace(job, splits=splits)

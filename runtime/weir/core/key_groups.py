@@ -8,7 +8,7 @@ parallelism; nothing here can be tuned.
 
 A hash is a signed 32-bit number when it stands alone and `uint32` in an array; either form of one
 hash has the same group. Widths matter (-1 hashes differently as an int and as a long), so the
-caller, who has the schema, picks the function; this module looks at no type and knows no Arrow.
+caller, which has the schema, picks the function; this module looks at no type and knows no Arrow.
 """
 
 from collections.abc import Iterable, Sequence
@@ -173,7 +173,7 @@ def _polynomial(units: Iterable[int], *, seed: int) -> int:
 
 
 def _polynomials(units: Hashes, lengths: Sequence[int], *, seed: int) -> Hashes:
-    """`_polynomial` of many sequences that lie one behind the other in `units`."""
+    """`_polynomial` of many sequences that follow each other in `units`."""
     sizes = np.asarray(lengths, np.int64)
     powers = np.full(sizes.max(initial=0) + 1, 31, np.uint32)
     powers[0] = 1

@@ -1,7 +1,7 @@
-"""The words that the parts of the driver's decision say to each other about a job's life.
+"""The events about a job's status that the parts of the job master exchange.
 
-They stand apart from the machines that speak them, so that the attempt and the checkpoint
-coordinator can be composed without knowing each other.
+They are separate from those parts, so that the attempt and the checkpoint coordinator can be
+combined without knowing each other.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class JobStatus(StrEnum):
     STOPPED = "stopped"
     """A savepoint was taken and the job ended with it."""
     CANCELED = "canceled"
-    """Somebody asked for the end, explicitly."""
+    """A user cancelled the job."""
     FAILED = "failed"
     """The restart strategy gave up."""
 
@@ -39,7 +39,7 @@ class JobStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TimePassed:
-    """It is now at least this late. Time never runs backwards in here, whatever the clock does."""
+    """It is now at least this late. Time never runs backwards here, even if the clock does."""
 
     now: Millis
     draw: float = 0.5
@@ -66,7 +66,7 @@ class SubtaskRunning:
 
 @dataclass(frozen=True, slots=True)
 class SubtaskFinished:
-    """A subtask has nothing left to do and is gone for good."""
+    """A subtask has finished and does not run again."""
 
     attempt: AttemptId
     subtask: SubtaskId

@@ -1,10 +1,10 @@
-"""The job's log: one numbered series of entries in which epochs and completions take turns.
+"""The entries of the job's log: one numbered series of epochs and completed checkpoints.
 
 Each entry is created exclusively at the next number. A driver takes over by consuming the number
 that the driver before it would need to complete a checkpoint, so of two drivers of one job at most
 one can ever complete anything, without a moment between a check and an act (spec C17).
 
-Every entry also says up to which checkpoint id its epoch has reserved ids. A successor starts
+Every entry also names the checkpoint id up to which its epoch has reserved ids. A successor starts
 there, so that even a zombie, which can trigger checkpoints but complete none, never uses an id
 that its successor uses too (spec C19).
 """
@@ -24,7 +24,7 @@ ID_BLOCK = 16
 class EpochTaken:
     """A driver begins its epoch.
 
-    It goes on where the log ends, or it begins anew: from a manifest, or from nothing ("").
+    It continues where the log ends, or it starts anew: from a manifest, or from nothing ("").
     """
 
     epoch: Epoch
@@ -55,7 +55,7 @@ class CheckpointLogged:
 
 @dataclass(frozen=True, slots=True)
 class IdsReserved:
-    """The epoch goes on and needs more ids than its last entry left it."""
+    """The epoch needs more ids than its last entry reserved."""
 
     epoch: Epoch
     driver: str
@@ -64,7 +64,7 @@ class IdsReserved:
 
 @dataclass(frozen=True, slots=True)
 class JobClosed:
-    """The job ended for good, with every commit confirmed."""
+    """The job has ended, with every commit confirmed."""
 
     epoch: Epoch
     driver: str
@@ -78,7 +78,7 @@ Entry = EpochTaken | CheckpointLogged | IdsReserved | JobClosed
 
 
 def readable(entries: Mapping[int, Entry]) -> tuple[tuple[int, Entry], ...]:
-    """The unbroken run of entries that ends at the newest; what lies before a gap is debris.
+    """The unbroken run of entries that ends at the newest; entries before a gap do not count.
 
     Old entries are truncated, and a zombie may create one anew far behind the end.
     """
@@ -91,7 +91,7 @@ def readable(entries: Mapping[int, Entry]) -> tuple[tuple[int, Entry], ...]:
 
 
 def numbers_given(entries: Iterable[tuple[int, Entry]]) -> dict[OperatorId, int]:
-    """The highest commit number of each sink, whatever line of checkpoints it was given in."""
+    """The highest commit number of each sink, in any line of checkpoints."""
     highest: dict[OperatorId, int] = {}
     for _, entry in entries:
         if isinstance(entry, CheckpointLogged):
@@ -103,9 +103,9 @@ def numbers_given(entries: Iterable[tuple[int, Entry]]) -> dict[OperatorId, int]
 def to_probe(found: Mapping[int, Entry], absent: frozenset[int], floor: int) -> int | None:
     """The entry to read next, until nothing is left: a listing is a hint, and it may be stale.
 
-    A reader goes on beyond the newest entry that it knows, and back from the oldest, until it has
+    A reader continues beyond the newest entry that it knows, and back from the oldest, until it has
     seen both ends missing. Below the floor, which is written down before anything is truncated,
-    there is only debris.
+    no entry counts.
     """
     run = above(found, floor)
     newest = run[-1][0] if run else floor - 1

@@ -1,8 +1,8 @@
-"""Names every situation a job's attempts can be in, each with what is known then.
+"""The phases of a job's attempts, each with what is known in it.
 
-A phase speaks of the subtasks that are on their way back; all others run or have finished. There is
-one such set at a time, and what fails meanwhile joins it, so a job has one phase however many
-regions it has. How one phase follows another is not decided here.
+A phase names the subtasks that are being restarted; all others run or have finished. There is one
+such set at a time, and subtasks that fail meanwhile join it, so a job has one phase however many
+regions it has. The transitions between phases are decided elsewhere.
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Restoring:
 
 @dataclass(frozen=True, slots=True)
 class Deploying:
-    """These subtasks were deployed; those awaited have not said that they run."""
+    """These subtasks were deployed; those awaited have not reported that they run."""
 
     attempt: AttemptId
     awaiting: frozenset[SubtaskId]
@@ -73,7 +73,7 @@ class Ended:
 Phase = Created | WaitingForSlots | Restoring | Deploying | Running | Stopping | BackingOff | Ended
 
 
-def status_of(phase: Phase, execution_graph: ExecutionGraph) -> tuple[JobStatus, int]:
+def status_of(phase: Phase, graph: ExecutionGraph) -> tuple[JobStatus, int]:
     """And how many slots are missing.
 
     A job with a part still running is RUNNING, unless another part waits for slots.
@@ -84,10 +84,10 @@ def status_of(phase: Phase, execution_graph: ExecutionGraph) -> tuple[JobStatus,
         case WaitingForSlots(missing=missing):
             return JobStatus.WAITING_FOR_SLOTS, missing
         case Restoring(subtasks=subtasks) | Deploying(subtasks=subtasks):
-            whole = execution_graph.is_whole_job(subtasks)
+            whole = graph.is_whole_job(subtasks)
             return JobStatus.DEPLOYING if whole else JobStatus.RUNNING, 0
         case BackingOff(subtasks=subtasks):
-            whole = execution_graph.is_whole_job(subtasks)
+            whole = graph.is_whole_job(subtasks)
             return JobStatus.RESTARTING if whole else JobStatus.RUNNING, 0
         case Running() | Stopping():
             return JobStatus.RUNNING, 0

@@ -1,10 +1,10 @@
-"""Chooses the slot for each index of a job, so that a lost slot disturbs no other.
+"""Chooses the slot for each index of a job, so that the loss of a slot moves no other index.
 
-A slot hosts the subtasks of one index, one of each operator, so it is indexes and not subtasks that
-are placed. A placement outlives the process that held it: what an index had last, on which executor and
-beside which disk, is what the next choice is made by. Where local copies of state are kept, an
-index goes back to its copies before anything else (spec S13). Why a slot went, what runs in it and
-when it is used are not known here. The choice depends on nothing but its arguments, to the letter.
+A slot hosts the subtasks of one index, one of each operator, so slots are assigned to indexes and
+not to subtasks. A placement outlives the slot's process: the next choice considers the executor
+and the disk that the index had last. An index returns first of all to the disk with its local
+copies of state (spec S13). This module does not know why a slot was lost, what runs in it or when
+it is used. The choice depends on the arguments only.
 """
 
 from collections.abc import Collection, Mapping
@@ -56,7 +56,7 @@ class TooFewSlots:
 def assign(
     placements: Placements, slots: Slots, indexes: Collection[int], copies: CopiesByIndex
 ) -> Placements | TooFewSlots:
-    """Placement these indexes: survivors stay where they are, free slots fill the gaps."""
+    """Assign slots to these indexes: survivors stay where they are, free slots fill the gaps."""
     vacant = [index for index in sorted(indexes) if not _is_held(placements, slots, index)]
     taken = {placement.slot for placement in placements.values()}
     free = sorted(slot for slot in slots if slot not in taken)
@@ -78,14 +78,14 @@ def _is_held(placements: Placements, slots: Slots, index: int) -> bool:
 
 
 def _disk(index: int, placements: Placements, copies: CopiesByIndex) -> str:
-    """Where the index's newest copies are: beside its last placement, else where they were found."""
+    """The disk with the index's newest copies: its last slot's, else where they were found."""
     if index in placements:
         return placements[index].address.disk
     return copies[index].disk if index in copies else ""
 
 
 def _best(free: list[SlotId], slots: Slots, disk: str, lost_on: str) -> SlotId:
-    """Beside its copies, else away from the executor it was lost on, which may go as a whole."""
+    """With its copies, else away from the executor it was lost on, which may be lost as a whole."""
 
     def rank(slot: SlotId) -> tuple[bool, bool, SlotId]:
         return (slots[slot].disk != disk, slots[slot].executor == lost_on, slot)

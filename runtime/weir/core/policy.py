@@ -1,7 +1,7 @@
 """The settings that decisions depend on, already checked.
 
-A policy is built once, from a configuration that has been refused or accepted elsewhere with words
-for people. Here a bad combination is a bug of ours, so it fails an assertion.
+A policy is built once, from a configuration that other code has validated with messages for users.
+A bad combination here is a bug in Weir, so it fails an assertion.
 """
 
 from dataclasses import dataclass

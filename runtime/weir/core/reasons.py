@@ -1,7 +1,7 @@
 """Lists every way a checkpoint can end without completing, each with its own consequences.
 
-The words are those of Flink's CheckpointFailureReason, so that a person who has operated one can
-operate the other. Flink's BLOCKING_OUTPUT_EXIST is absent, since Weir has no blocking exchange, and
+The names are those of Flink's CheckpointFailureReason, so that a person with Flink experience
+recognises them. Flink's BLOCKING_OUTPUT_EXIST is absent, since Weir has no blocking exchange, and
 so is UNKNOWN_TASK_CHECKPOINT_NOTIFICATION_FAILURE, since no user code runs at a completion.
 """
 
@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class Reason(StrEnum):
-    """Why a checkpoint, or the request for one, came to nothing."""
+    """Why a checkpoint, or the request for one, failed."""
 
     PERIODIC_SCHEDULER_SHUTDOWN = "the periodic scheduler was shut down"
     TOO_MANY_CHECKPOINT_REQUESTS = "the queue of checkpoint requests is full"

@@ -13,7 +13,7 @@ from weir.core.snapshots import CheckpointKind
 
 
 class Origin(StrEnum):
-    """Who asked."""
+    """The origin of a request."""
 
     CLOCK = "clock"
     USER = "user"
@@ -22,7 +22,7 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A restore_request for one checkpoint."""
+    """A request for one checkpoint."""
 
     number: int
     """Grows with every request: its age."""
@@ -47,7 +47,7 @@ Queue = tuple[Request, ...]
 
 @dataclass(frozen=True, slots=True)
 class Enqueued:
-    """The queue afterwards, and who fell out of it."""
+    """The queue afterwards, and the requests dropped from it."""
 
     queue: Queue
     dropped: tuple[Request, ...] = ()

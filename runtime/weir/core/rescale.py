@@ -1,9 +1,9 @@
 """Decides which subtask of a restored job reads which part of an old checkpoint.
 
 The old and the new job may differ in the width of every operator. Nothing is copied or rewritten
-for that: each new subtask is told which files to read and which part of each. Every key group, list
-item and row that was in flight finds exactly one reader, except where the state is meant for
-everyone (union) or each copy holds it all (broadcast), where a new subtask follows one old one.
+for that: each new subtask gets a list of files and the part of each to read. Every key group, list
+item and in-flight row has exactly one reader, except union state, which every subtask reads, and
+broadcast state, of which every old subtask has a full copy: a new subtask reads one of them.
 
 In-flight rows are replayed where they were going, whichever side had caught them, so the senders of
 an edge may be as many as they like. Replaying keeps the order in which the rows of one key travel:
@@ -56,7 +56,7 @@ class InFlightShare:
 
 @dataclass(frozen=True, slots=True)
 class StateAssignment:
-    """What one subtask begins with."""
+    """The state that one subtask starts with."""
 
     subtask: SubtaskId
     keyed: tuple[KeyedHandle, ...] = ()
@@ -67,7 +67,7 @@ class StateAssignment:
     watermarks: tuple[tuple[EdgeId, Millis], ...] = ()
     """Where each input edge restarts, before any in-flight row."""
     finished: bool = False
-    """It had nothing left to do and inherits nothing."""
+    """It had finished, and is assigned no state."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ _Owned = tuple[int, ListHandle]
 def assign_state(
     manifest: Manifest, topology: Topology, *, without_in_flight: bool = False
 ) -> dict[SubtaskId, StateAssignment]:
-    """Give every subtask of the topology its part; a new operator's subtasks get an empty one."""
+    """Assign state to every subtask of the topology; a new operator's subtasks get none."""
     pasts = _pasts(manifest, topology)
     replays = {} if without_in_flight else _in_flight(manifest, topology, pasts)
     watermarks = _watermarks(manifest, topology)
@@ -158,7 +158,9 @@ def _pasts(manifest: Manifest, topology: Topology) -> dict[OperatorId, _Past]:
     for subtask in manifest.finished:
         finished[subtask.operator].add(subtask.index)
     widths = {width.operator: width for width in manifest.widths}
-    assert widths.keys() >= snapshots.keys(), "a manifest tells the width of all it has state of"
+    assert widths.keys() >= snapshots.keys(), (
+        "a manifest has the width of every operator with state"
+    )
 
     pasts = {}
     for operator in topology.operators:

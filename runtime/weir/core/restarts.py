@@ -4,13 +4,13 @@ A strategy is what the user chose, a history is what has happened so far, and bo
 same failures at the same times with the same draws give the same answers. Nothing here knows what
 failed or what a restart involves, reads a clock or draws a number; time and chance come as data.
 
-Counted are the failures that ask for a decision. What fails while a restart is already under way
-belongs to that restart, and whoever knows that does not ask.
+Only failures that need a decision count. A failure during a restart belongs to that restart, and
+the caller does not ask about it.
 
 The exponential delay restarts for ever, because time heals most failures. It does not heal a row
 that the user's code cannot process: such a job fails in the same way after every restart and never
 gets further. So failures of one kind are counted until the job makes progress, and too many of
-them end the job (spec R2). The other strategies have limits of their own.
+them end the job (spec R2). The other strategies have separate limits.
 """
 
 from dataclasses import dataclass, replace
@@ -33,7 +33,7 @@ class Kind(NamedTuple):
     """In the operator's coordinator (enumerator, committer) and not in a subtask."""
 
     def survives(self, operator: OperatorId) -> bool:
-        """Whether progress of that coordinator, or of the subtasks, says nothing about it."""
+        """Whether progress of that coordinator, or of the subtasks, leaves its count unchanged."""
         if not operator:
             return self.in_driver
         return not self.in_driver or operator != self.operator
@@ -62,7 +62,7 @@ class FixedDelay:
 
     def __post_init__(self) -> None:
         assert self.attempts is UNLIMITED or self.attempts >= 0, "restarts are counted from zero"
-        assert self.delay_ms >= 0, "a delay lies in the future"
+        assert self.delay_ms >= 0, "a delay is not negative"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class FailureRate:
     def __post_init__(self) -> None:
         assert self.max_failures >= 0, "failures are counted from zero"
         assert self.window_ms > 0, "a window has a length"
-        assert self.delay_ms >= 0, "a delay lies in the future"
+        assert self.delay_ms >= 0, "a delay is not negative"
 
 
 Strategy = NoRestart | FixedDelay | ExponentialDelay | FailureRate
@@ -118,7 +118,7 @@ class History:
     resumed: Millis
     """When the delay granted last was over, and the job could run again."""
     recent: tuple[Millis, ...]
-    """FailureCounter that still lie within the window, oldest first."""
+    """Failures that are still within the window, oldest first."""
     same: tuple[tuple[Kind, int], ...] = ()
     """How often each kind was seen without progress in between."""
 
@@ -140,7 +140,7 @@ class Restart:
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """The job has failed for good."""
+    """The job has failed and is not restarted."""
 
     reason: str
 
@@ -152,7 +152,7 @@ def restart(
     strategy: Strategy, history: History, now: Millis, draw: float, kind: Kind | None = None
 ) -> tuple[History, Verdict]:
     """Judge one failure. ``draw`` in [0, 1) is the chance that the jitter leaves open."""
-    assert 0 <= draw < 1, "a draw lies in [0, 1)"
+    assert 0 <= draw < 1, "a draw is in [0, 1)"
     match strategy:
         case NoRestart():
             return history, GiveUp("the restart strategy allows no restart")

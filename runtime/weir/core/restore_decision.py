@@ -1,12 +1,11 @@
-"""Decides what a starting driver restores from, on facts read from storage, or refuses with words.
+"""Decides what a starting driver restores from, by what storage holds, or refuses with a reason.
 
-The log is read first, this module says what to restore, and the driver's epoch entry records it. A
-driver that serves the same submission as the one before it goes on from the newest committing
-checkpoint, whatever it was once told to start from, even if that was nothing; one that finds a stop
-of its own submission begun and not finished only has commits to repeat. A new submission that is
-given the savepoint with which the last one stopped goes on with the line and inherits its
-checkpoints. A savepoint, or a checkpoint of another graph, is judged strictly: state that nobody
-would own is refused rather than dropped (spec C15).
+The driver reads the log first, this module decides what to restore, and the driver's epoch entry
+records it. A driver of the same submission as its predecessor continues from the newest committing
+checkpoint, regardless of the savepoint it first started from. If its submission was being stopped,
+it only repeats the commits. A new submission that is given the savepoint with which the last one
+stopped continues the line of checkpoints and owns them. A savepoint, or a checkpoint of another
+graph, is checked strictly: state that no operator would own is refused, not dropped (spec C15).
 """
 
 from collections.abc import Mapping
@@ -21,7 +20,7 @@ from weir.core.topology import Topology
 
 @dataclass(frozen=True, slots=True)
 class Damaged:
-    """A manifest that is missing, unreadable, or not what its checksum says."""
+    """A manifest that is missing, unreadable, or does not match its checksum."""
 
     why: str
 
@@ -32,14 +31,14 @@ class RestoreRequest:
 
     deployment: str
     path: str = ""
-    """A savepoint or retained checkpoint; empty: whatever the log offers."""
+    """A savepoint or retained checkpoint; empty: the newest in the log."""
     claims: bool = False
     allow_non_restored: bool = False
     without_in_flight_of: CheckpointId = NO_CHECKPOINT
     at_least: CheckpointId = NO_CHECKPOINT
     """Nothing older than this is acceptable."""
     fresh: bool = False
-    """Begin without state, whatever the log offers."""
+    """Start without state, even if the log has checkpoints."""
     takes_over: bool = False
     """Replace the driver of another submission even while that driver lives."""
     reruns: bool = False
@@ -141,9 +140,8 @@ def resolve(facts: Facts, restore_request: RestoreRequest, topology: Topology) -
     if isinstance(manifest, Damaged):
         return _refuse_damaged(newest.path, manifest, [c.path for c in line[:-1]])
     owned = _owned(facts, line)
-    if newest.kind.is_synchronous and _served_since(facts, newest.index) == {
-        restore_request.deployment
-    }:
+    served = _served_since(facts, newest.index)
+    if newest.kind.is_synchronous and served == {restore_request.deployment}:
         return ReplayCommit(manifest, newest.path, owned)
     restore = RestoreFrom(manifest, newest.path, goes_on=True, owned=owned)
     return _judged(restore, restore_request, topology)
@@ -152,7 +150,7 @@ def resolve(facts: Facts, restore_request: RestoreRequest, topology: Topology) -
 def begins_without_state(
     entries: tuple[tuple[int, Entry], ...], restore_request: RestoreRequest
 ) -> bool:
-    """Whether the log's checkpoints are given up: by a submission that wants none and is new.
+    """Whether the log's checkpoints are ignored: by a new submission that starts without state.
 
     Its later drivers go on from what it has completed itself.
     """
@@ -185,7 +183,7 @@ def _is_served_last(entries: tuple[tuple[int, Entry], ...], deployment: str) -> 
 
 
 def _served_since(facts: Facts, index: int) -> set[str]:
-    """The submissions of whoever reigned when this entry was written, and of all who came later."""
+    """The submission of the driver that wrote this entry, and those of all later drivers."""
     taken = [(i, e.deployment) for i, e in facts.entries if isinstance(e, EpochTaken)]
     first = max((i for i, _ in taken if i < index), default=index)
     return {deployment for i, deployment in taken if i >= first}
@@ -207,7 +205,8 @@ def _start_fresh(restore_request: RestoreRequest) -> Resolution:
         return StartFresh()
     return Refuse(
         "the job's log",
-        f"it holds no checkpoint, but checkpoint {restore_request.at_least} or a newer one was required",
+        f"it holds no checkpoint, but checkpoint {restore_request.at_least} "
+        "or a newer one was required",
         "check the checkpoint directory, or allow a start without state explicitly",
     )
 

@@ -1,9 +1,9 @@
 """Decides what may be deleted, and when; nothing else in Weir may decide that.
 
-Three occasions: a newer checkpoint subsumes old ones, the job ends, and somebody collects garbage
-that dead processes left behind. Savepoints belong to the user and are never deleted by the job
-(spec C12). Garbage is judged on facts read from storage, and only files of older epochs qualify,
-because the living epoch may be about to refer to its own (spec S4).
+Files are deleted in three cases: a newer checkpoint subsumes old ones, the job ends, or the garbage
+collector removes what dead processes left behind. Savepoints belong to the user, and the job never
+deletes them (spec C12). Garbage is determined from what storage holds, and only files of older
+epochs qualify, because the current epoch may be about to refer to its own (spec S4).
 """
 
 from collections.abc import Iterable, Sequence
@@ -74,5 +74,5 @@ def truncatable(entry_of_oldest_kept: int, entry_of_epoch: int, margin: int) -> 
 
 
 def unreferenced(paths: Iterable[str], owned: frozenset[str]) -> tuple[str, ...]:
-    """The files of an ack that nobody used, less those that some checkpoint owns (spec C7)."""
+    """The files of an unused ack, without those that some checkpoint owns (spec C7)."""
     return tuple(sorted(path for path in paths if path not in owned))

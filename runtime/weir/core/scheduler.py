@@ -2,10 +2,10 @@
 
 Control comes before data, always: mail from the driver, then barriers, cancel markers and ends at
 the head of a channel, none of which needs room in an output (spec A11). Then data, in bounded
-turns, round and round over the subtasks and over the channels of each, so that nobody is preferred
-for good. Which record a turn processes is decided here; how, only the shell knows.
+turns, round-robin over the subtasks and over the channels of each, so that none starves. This
+module decides which records a turn processes; the slot processes them.
 
-The outcome is a value: nothing in here runs user code, waits, or reads a clock.
+The result is a value: nothing here runs user code, waits, or reads a clock.
 """
 
 from collections import deque
@@ -92,7 +92,7 @@ class Scheduler:
         self._lanes[task.subtask] = deque(task.inboxes)
 
     def remove(self, subtask: SubtaskId) -> list[Mail]:
-        """The subtask is gone. Mail that it did not read is returned: a trigger wants an answer."""
+        """Remove a subtask. Returns its unread mail: a trigger needs an answer."""
         if self.tasks.pop(subtask, None) is None:
             return []
         self._round.remove(subtask)
@@ -103,7 +103,7 @@ class Scheduler:
         return unread
 
     def post(self, subtask: SubtaskId, message: object) -> None:
-        """Mail for a subtask that is gone reaches nobody."""
+        """Mail for a subtask that has ended is dropped."""
         if subtask in self.tasks:
             self.mail.append(Mail(subtask, message))
 

@@ -1,4 +1,4 @@
-"""Counts who refers to each shared state file, so that none is deleted too early or kept for good.
+"""Counts the references to each shared state file, so that none is deleted too early or never.
 
 Incremental checkpoints share files. A file may go when no retained checkpoint, no pending one and
 no base that a pending one may still build on refers to it. The registry is a value: taking and
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class SharedStateRegistry:
-    """References per path; a path that nobody refers to is absent."""
+    """References per path; a path without references is absent."""
 
     references: Mapping[str, int] = field(default_factory=dict)
 
@@ -25,7 +25,7 @@ class SharedStateRegistry:
         return SharedStateRegistry(references)
 
     def release(self, paths: Iterable[str]) -> tuple["SharedStateRegistry", tuple[str, ...]]:
-        """The registry afterwards, and the paths that nobody refers to any more."""
+        """The registry afterwards, and the paths without references."""
         references = dict(self.references)
         freed: list[str] = []
         for path in paths:

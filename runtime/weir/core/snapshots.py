@@ -1,8 +1,8 @@
-"""Says what a checkpoint is made of: files, who may read which part, and open transactions.
+"""The parts of a checkpoint: files, which part each subtask may read, and open transactions.
 
-A handle is a claim ticket, never the state itself: the coordinator, retention and rescaling decide
-on handles alone, and only slots look inside the files. A manifest is the whole checkpoint as a
-value; how it is written down is the storage's affair.
+A handle refers to state and never contains it: the coordinator, retention and rescaling decide on
+handles alone, and only slots read the files. A manifest is the whole checkpoint as a value;
+``weir.storage`` writes it.
 """
 
 from collections.abc import Iterator
@@ -68,7 +68,7 @@ class KeyGroupRange(NamedTuple):
 
 
 class Redistribution(StrEnum):
-    """Who gets the items of a list state after a restore."""
+    """How the items of a list state are distributed after a restore."""
 
     SPLIT = "split"
     UNION = "union"
@@ -134,7 +134,7 @@ class SubtaskSnapshot:
         yield from (handle.file for handle in self.in_flight)
 
     def files(self) -> Iterator[StateFile]:
-        """The pieces that lie in storage and must one day be deleted."""
+        """The pieces that are in storage and must be deleted later."""
         return (piece for piece in self.pieces() if piece.path)
 
     @property

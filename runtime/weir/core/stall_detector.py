@@ -1,8 +1,8 @@
-"""Notices a job that runs and yet makes no progress: no checkpoint completes for too long.
+"""Detects a job that runs without progress: no checkpoint completes for too long.
 
 Such a job would have to repeat more and more after its next failure, and often nothing else shows
-that it is stuck; so it is restarted, and says so (spec R8). The window counts while the job runs,
-anew from each completed checkpoint.
+that it is stuck; so it is restarted with this reason (spec R8). The window counts while the job
+runs, and starts again at each completed checkpoint.
 """
 
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ class StallDetector:
     """Until when the next checkpoint must be complete."""
 
     window_ms: int = 0
-    """Zero: nobody watches."""
+    """Zero disables the detection."""
     deadline: Millis | None = None
     """None while the job does not run."""
 

@@ -1,12 +1,12 @@
 """Takes a job over: what a starting driver writes into the log, and what it then knows.
 
-Reading comes first, then one exclusive creation. If somebody else was faster, everything is read
+Reading comes first, then one exclusive creation. If another driver was faster, everything is read
 again, because what was read before is no longer the end of the log (spec C17). The driver before
-may still run and delete what its newest checkpoint subsumes, so a refusal is judged the same way.
+may still run and delete what its newest checkpoint subsumes, so a refusal is checked the same way.
 
 The log alone would let any driver replace any other. A restarted driver serves the same submission
-and replaces its predecessor at once; a driver of another submission asks the predecessor first,
-and does not replace one that lives unless it is told to.
+and replaces its predecessor at once; a driver of another submission probes its predecessor first,
+and does not replace a live one unless its settings allow it.
 """
 
 from collections.abc import Mapping
@@ -88,10 +88,10 @@ def claim(
 def refusal_stands(
     read: tuple[tuple[int, Entry], ...], read_again: tuple[tuple[int, Entry], ...] | None
 ) -> bool:
-    """Whether a start is refused for good: the log is still the one that the refusal is based on.
+    """Whether a refused start stays refused: the log has not changed since the refusal.
 
-    A driver that still runs logs a checkpoint first and deletes older ones then. Whoever read the
-    log before that and the manifests after it misses files that nothing refers to any more.
+    A driver that still runs logs a checkpoint first and deletes older ones then. A reader of the
+    log before that and of the manifests after it misses files that nothing refers to any more.
     """
     return read == read_again
 

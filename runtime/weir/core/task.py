@@ -1,11 +1,9 @@
-"""One subtask's part in checkpoints: what it does at a barrier, in which order, and when it acks.
+"""Decides what one subtask does at a barrier, in which order, and when it acks.
 
-The order is fixed (spec A9): drop what is not newer; pass a cancel marker on for what is aborted;
+The order is fixed (spec A9): drop what is not newer; forward a cancel marker of an aborted one;
 prepare; broadcast the barrier; save overtaken output; capture the state; the rest asynchronously;
-ack. It is a list of orders that the slot's shell obeys from first to last, because between
-broadcast and capture not one record may be processed.
-
-A task knows queues and credits but no socket, and time only as a number it is told.
+ack. The slot carries the actions out in this order, because no record may be processed between
+broadcast and capture. A task knows queues and credits but no socket; time is a parameter.
 """
 
 from collections.abc import Iterable
@@ -21,7 +19,7 @@ from weir.core.snapshots import CheckpointKind, InFlightHandle, Side, SubtaskSna
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """Stop reading for good: emit what is left and the end of data, before the barrier."""
+    """Stop reading: emit what is left and the end of data, before the barrier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +53,7 @@ class PersistInFlight:
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """Tell the coordinator that the snapshot is durable."""
+    """Acknowledge the checkpoint: the snapshot is durable."""
 
     checkpoint: CheckpointId
     snapshot: SubtaskSnapshot
@@ -69,7 +67,7 @@ class Ack:
 
 @dataclass(frozen=True, slots=True)
 class Decline:
-    """Tell the coordinator that there will be no snapshot."""
+    """Decline the checkpoint: there will be no snapshot."""
 
     checkpoint: CheckpointId
     reason: Reason
@@ -92,7 +90,7 @@ class Transmit:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Tell the sender that there is room for so many more batches."""
+    """Grant the sender credit for so many more batches."""
 
     channel: ChannelId
     batches: int
@@ -100,7 +98,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Complete:
-    """Tell the operator that a checkpoint is complete; ``commits`` if sinks were committed."""
+    """Notify the operator that a checkpoint is complete; ``commits`` if sinks were committed."""
 
     checkpoint: CheckpointId
     commits: bool
@@ -209,7 +207,7 @@ class Task:
         return drain + orders if orders and not self.inboxes else orders
 
     def abort(self, checkpoint: CheckpointId, now: Millis) -> list[TaskAction]:
-        """The coordinator says that the checkpoint is dead."""
+        """The coordinator has aborted the checkpoint."""
         orders = self._drop_part(checkpoint)
         if self._is_aligning(checkpoint):
             return orders + self._pass_abort_on(checkpoint, now)
@@ -220,7 +218,7 @@ class Task:
     def complete(
         self, checkpoint: CheckpointId, kind: CheckpointKind, *, leaving: bool
     ) -> list[TaskAction]:
-        """The coordinator says that the checkpoint is complete."""
+        """The coordinator has completed the checkpoint."""
         self.parts.pop(checkpoint, None)
         self.leaving = self.leaving or leaving
         subsumed = [] if kind.is_savepoint else self._subsume(checkpoint)
@@ -372,9 +370,7 @@ class Task:
         self.aborted = {other for other in self.aborted if other > checkpoint}
         outgoing = unaligned(barrier) if overtaking else barrier
         self.first_seen = {c: seen for c, seen in self.first_seen.items() if c >= checkpoint}
-        part = PendingSnapshot(
-            outgoing, verdict.since, now, aligned=now, inputs_done=not overtaking
-        )
+        part = PendingSnapshot(outgoing, verdict.since, now, now, inputs_done=not overtaking)
         part.processed_bytes = self._processed_since(checkpoint)
         self.parts[checkpoint], part.stamp = part, verdict.since + self.ahead
         if barrier.kind.is_synchronous:
@@ -488,7 +484,7 @@ class Task:
     def _subsume(self, checkpoint: CheckpointId) -> list[TaskAction]:
         """Older checkpoints end with it, savepoints do not.
 
-        One that was acked is not discarded: it may have completed without our hearing of it.
+        One that was acked is not discarded: it may have completed without our notification.
         """
         orders: list[TaskAction] = []
         for older in sorted(self.parts):

@@ -6,11 +6,14 @@ here. The pickler is the caller's: the one that really carries the graph.
 
 import inspect
 from collections.abc import Callable, Iterator
+from typing import assert_never
 
 from weir.dataflow.physical import (
+    AggregateHead,
     FunctionHead,
     JobGraph,
     ProcessorHead,
+    RelayHead,
     SinkHead,
     SourceHead,
     Stage,
@@ -46,8 +49,10 @@ def _pieces(stage: Stage) -> Iterator[tuple[str, object]]:
             yield "its function", function
         case SinkHead(sink):
             yield "its sink", sink
+        case AggregateHead() | RelayHead():
+            pass  # plain values, which always pickle
         case _:
-            pass
+            assert_never(stage.head)
     for step in stage.steps:
         yield step.label, step.function if isinstance(step, MapInArrow | MapInPandas) else step
 

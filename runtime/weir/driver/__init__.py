@@ -1,5 +1,5 @@
-"""The driver of a job: carries out what the core decides, and tells it what came of it.
+"""The driver of a job: carries out the core's actions and reports the results as events.
 
-Nothing here decides anything about a checkpoint, an attempt or a restore. A loop action_runner events to
-the core and its actions to whoever can act: slots, storage, sinks, sources, people.
+Nothing here decides anything about a checkpoint, an attempt or a restore. A loop passes events to
+the core, and the core's actions to slots, storage, sinks, sources and users.
 """

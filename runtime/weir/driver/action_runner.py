@@ -1,4 +1,4 @@
-"""ActionHandler each action of the core to the part of the driver that can carry it out."""
+"""Passes each action of the core to the part of the driver that carries it out."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,14 +25,14 @@ Outcome = actions.RequestSucceeded | actions.RequestFailed
 
 @dataclass(frozen=True, slots=True)
 class ActionRunner:
-    """SlotRegistry, storage, sinks, and whoever waits for an answer."""
+    """Carries out actions with slots, storage and sinks, and answers requests."""
 
     epoch: Epoch
     slots: SlotRegistry
     storage_actions: StorageActions
     sink_committers: SinkCommitters
     answer: Callable[[RequestId, Outcome], None]
-    tell: Callable[[Event], None]
+    enqueue: Callable[[Event], None]
 
     def carry_out(self, action: DriverAction, job: Job) -> None:  # noqa: C901 - a table
         match action:
@@ -86,7 +86,7 @@ class ActionRunner:
         """
         for operator in operators:
             cause = f"the driver has no coordinator of {operator}"
-            self.tell(events.OperatorNotSnapshotted(checkpoint, operator, cause))
+            self.enqueue(events.OperatorNotSnapshotted(checkpoint, operator, cause))
 
     def _tell_subtasks(
         self,
@@ -108,7 +108,9 @@ class ActionRunner:
 
     def _tell_all(self, targets: tuple[actions.Target, ...], message: object, job: Job) -> None:
         for subtask, attempt in targets:
-            self.slots.tell(job.attempt.graph.slot_of(subtask), subtask, attempt, message)
+            self.slots.send_to_subtask(
+                job.attempt.graph.slot_of(subtask), subtask, attempt, message
+            )
 
     def _order_slots(
         self, action: Launch | attempts.ResetSubtasks | attempts.RecycleSlot, job: Job
@@ -137,11 +139,8 @@ class ActionRunner:
 
     def _seats(self, job: Job) -> tuple[SubtaskAddress, ...]:
         addresses = self.slots.addresses()
-        execution_graph = job.attempt.graph
-        places = [
-            (subtask, execution_graph.slot_of(subtask))
-            for subtask in execution_graph.topology.subtasks
-        ]
+        graph = job.attempt.graph
+        places = [(subtask, graph.slot_of(subtask)) for subtask in graph.topology.subtasks]
         return tuple(
             SubtaskAddress(subtask, slot, *addresses[slot])
             for subtask, slot in places

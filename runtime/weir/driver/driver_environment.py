@@ -1,9 +1,9 @@
-"""What a driver is told by whoever starts it on a user's behalf, in environment variables.
+"""Reads the environment variables that the operator sets for a driver.
 
-A person who runs a script sets none of them, and all is left to the script. An operator says which
-job it is, which attempt of its driver, and what to start from; the script, which is the user's,
-need not know. Values that mean nothing are refused, never guessed: a driver that starts from the
-wrong place would repeat or lose output.
+A user who runs a script sets none of them, and the script decides everything. The operator sets the
+job, the attempt of its driver, and what to start from; the user's script does not need to know.
+Invalid values are refused, never guessed: a driver that starts from the wrong place would repeat or
+lose output.
 """
 
 import re
@@ -33,8 +33,7 @@ class DriverEnvironment:
     """Which job a driver serves, and what it may start from."""
 
     deployment: str
-    """The submission; a driver that is started again for it is told the same one. Empty: whatever
-    is submitted is a submission of its own."""
+    """The submission; a restarted driver has the same one. Empty: every start is a new one."""
     job: str = ""
     """The job's directory below the checkpoint storage; empty: the script names it."""
     attempt: int | None = None
@@ -42,10 +41,10 @@ class DriverEnvironment:
     lowest_checkpoint: CheckpointId = NO_CHECKPOINT
     """Nothing older than this is acceptable."""
     is_fresh: bool = False
-    """Start without state, whatever the job's log offers."""
+    """Start without state, even if the job's log has checkpoints."""
     takes_over: bool = False
-    """Replace a driver of another submission even while that driver lives. Whoever names the
-    submission replaces its drivers and knows what it does."""
+    """Replace a driver of another submission even while that driver lives. Always true if the
+    submission is named, because its owner replaces drivers on purpose."""
     reruns: bool = False
     """Run a job that has finished once more."""
 

@@ -1,4 +1,4 @@
-"""The driver put together: everything one job needs, from its epoch to its end."""
+"""Assembles the driver of one job and runs it from the start of its epoch to its end."""
 
 import logging
 import os
@@ -96,13 +96,13 @@ class Driver:
         listener = Listener(
             submission.bind_host, submission.secret, Purpose.SLOT_CONTROL, submission.tls
         )
-        self.slots = SlotRegistry(listener, pool, submission.patience, self.tell)
+        self.slots = SlotRegistry(listener, pool, submission.patience, self.enqueue)
         heads = {stage.operator: stage.head for stage in submission.graph.stages}
         sources = {o: h.source for o, h in heads.items() if isinstance(h, SourceHead)}
-        self._split_discovery = SplitDiscovery(sources, self.tell, self.fail, self._free_splits)
+        self._split_discovery = SplitDiscovery(sources, self.enqueue, self.fail, self._free_splits)
         self._source_commits = SourceCommits(sources, store)
         committers = {o: h.sink.committer() for o, h in heads.items() if isinstance(h, SinkHead)}
-        self._sink_committers = SinkCommitters(committers, self.tell, self.fail)
+        self._sink_committers = SinkCommitters(committers, self.enqueue, self.fail)
 
     @property
     def address(self) -> Address:
@@ -115,20 +115,20 @@ class Driver:
 
     @property
     def why(self) -> str:
-        """Why the job failed or restarted last: what was decided, and what the subtask said."""
-        decided, said = self.statistics.last_failure, self.slots.last_failure_reason
-        return f"{decided} ({said})" if said else decided
+        """Why the job failed or restarted last: the decision, and the reason of the subtask."""
+        decided, reported = self.statistics.last_failure, self.slots.last_failure_reason
+        return f"{decided} ({reported})" if reported else decided
 
-    def tell(self, event: Event) -> None:
-        """From any thread; what comes before the epoch is ours waits for it."""
+    def enqueue(self, event: Event) -> None:
+        """From any thread; events that come before the epoch has started wait for it."""
         with self._lock:
             if self._loop is None:
                 self._queue.append(event)
             else:
-                self._loop.tell(event)
+                self._loop.enqueue(event)
 
     def fail(self, problem: WeirError) -> None:
-        """From any thread, once the epoch is ours: the driver ends and the job stays as it is."""
+        """From any thread, once the epoch has started: end the driver, leave the job as it is."""
         assert self._loop is not None, "nothing acts before the epoch is ours"
         self._loop.fail(problem)
 
@@ -138,14 +138,14 @@ class Driver:
         usual = self._submission.config.checkpointing.savepoint_dir
         if kind.is_savepoint and usual and not location:
             location = f"{usual.rstrip('/')}/savepoint-{uuid4().hex[:12]}"
-        request, _ = self._requests.ask(self.tell, kind, location, key)
+        request, _ = self._requests.ask(self.enqueue, kind, location, key)
         return request
 
     def outcome_of(self, request: str) -> Future[Outcome] | None:
         return self._requests.find(request)
 
     def cancel(self) -> None:
-        self.tell(attempts.CancelRequested())
+        self.enqueue(attempts.CancelRequested())
 
     # -- life
 
@@ -176,7 +176,7 @@ class Driver:
         )
         begun = starting.take_over(submission.graph.topology)
         if isinstance(begun, AlreadyEnded):
-            self._say_over(begun)
+            self._log_already_ended(begun)
             self.close()
             return DriverResult(begun.status)
         try:
@@ -184,7 +184,7 @@ class Driver:
         finally:
             self.close()
 
-    def _say_over(self, over: AlreadyEnded) -> None:
+    def _log_already_ended(self, over: AlreadyEnded) -> None:
         name = self._submission.name
         if over.earlier:
             log.warning(
@@ -201,13 +201,13 @@ class Driver:
         with self._lock:
             self._loop = loop
             for event in self._queue:
-                loop.tell(event)
+                loop.enqueue(event)
         self._claim_sinks(begun, loop.job)
         self.slots.open()
         if isinstance(begun.resolution, restore_decision.ReplayCommit):
-            loop.tell(events.StatusReported(JobStatus.STOPPED, 0.5))
+            loop.enqueue(events.StatusReported(JobStatus.STOPPED, 0.5))
         else:
-            loop.tell(attempts.JobStarted())
+            loop.enqueue(attempts.JobStarted())
             self._split_discovery.start(loop.job.splits)
             self._source_commits.start()
         end = loop.run(first)
@@ -243,10 +243,10 @@ class Driver:
         action_runner = ActionRunner(
             epoch_state.epoch,
             self.slots,
-            StorageActions(self._store, self._journal, self._threads, self.tell),
+            StorageActions(self._store, self._journal, self._threads, self.enqueue),
             self._sink_committers,
             self._requests.answer,
-            self.tell,
+            self.enqueue,
         )
         listeners: list[StepListener] = [self.statistics.on_step, self._source_commits.on_step]
         if submission.trace_directory is not None:

@@ -1,7 +1,7 @@
-"""A driver's report to whoever manages its job, and the last one that it leaves behind.
+"""Makes the report of a driver for the operator, and writes the last one before the driver ends.
 
-The reader bounds everything that it reads, so the report is kept within those bounds here: what
-cannot be said whole and would mislead in part, such as a path, is left out.
+The reader limits the size of what it reads, so the report stays within those limits: a value that
+would mislead if it were cut, such as a path, is left out.
 """
 
 import logging
@@ -25,7 +25,7 @@ from weir.rest.commands import RequestState
 log = logging.getLogger("weir.driver")
 
 LARGEST_LAST_REPORT = 4_096
-"""Bytes that Kubernetes keeps of what a container says at its end."""
+"""Bytes that Kubernetes keeps of a container's termination message."""
 
 SHORTENED = 256
 """Characters of a sentence that are left where room is short."""
@@ -41,7 +41,7 @@ class ManagedJob(Protocol):
 
 
 class ReportedDriver(Protocol):
-    """Whoever knows how the job is doing."""
+    """The driver, as far as the report needs it."""
 
     @property
     def statistics(self) -> Statistics: ...
@@ -97,8 +97,8 @@ def _whole(path: str) -> str | None:
 def write_last_report(report: JobReport, place: Path | None) -> None:
     """The driver ends: write its last report where a place was named for it.
 
-    The file is written in place, for it belongs to whoever made it. Without it the driver is
-    judged by its exit code alone, so a failure to write it is told and no more.
+    The file is written in place, because Kubernetes owns it. Without it only the exit code tells
+    how the driver ended, so a failure to write it is only logged.
     """
     if place is None:
         return

@@ -1,7 +1,7 @@
 """Takes a job over: reads its log, decides what to restore, and creates the epoch's entry.
 
 If another driver is faster, everything is read again, for what was read is no longer the end of the
-log (spec C17). So is what leads to a refusal, if the driver before has gone on meanwhile. Only once
+log (spec C17), and also after a refusal if the predecessor has continued meanwhile. Only once
 the entry exists does this driver know what it restores from. Storage that does not answer is asked
 again: a job that starts has nothing better to do.
 """
@@ -43,7 +43,7 @@ class AlreadyEnded:
 
 @dataclass(frozen=True, slots=True)
 class TakenOver:
-    """The epoch is ours."""
+    """This driver owns the epoch."""
 
     epoch_state: EpochState
     resolution: restore_decision.Resolution
@@ -55,9 +55,9 @@ def inherited_max_parallelism(
     restore_request: restore_decision.RestoreRequest,
     pause: Pause = time.sleep,
 ) -> dict[OperatorId, int]:
-    """What operators of a job that sets no max parallelism inherit from what it goes on from.
+    """The max parallelism of the checkpoint, for operators of a job that sets none.
 
-    If what it goes on from is not there, or is damaged, the restore will say so.
+    If that checkpoint is missing or damaged, the restore reports it.
     """
     entries = _entries(store, directory, pause)
     while wanted := _goes_on_from(entries, restore_request):
@@ -84,7 +84,7 @@ def is_new(
     restore_request: restore_decision.RestoreRequest,
     pause: Pause = time.sleep,
 ) -> bool:
-    """Whether the job begins: it has nothing of its own to go on from, or shall not go on from it.
+    """Whether the job starts anew: it has no checkpoint to restore, or must not restore one.
 
     A job that has finished and is not run again does not begin.
     """
@@ -146,7 +146,7 @@ def _check_predecessor(
         )
 
 
-def _ask_nobody(last: EpochTaken) -> takeover.Liveness:
+def _no_probe(last: EpochTaken) -> takeover.Liveness:
     """For jobs whose drivers have no API."""
     del last
     return takeover.Liveness.UNKNOWN
@@ -166,7 +166,7 @@ class JobStartup:
     """Refuses state that does not fit the job, before the epoch is taken."""
     address: str = ""
     """URL of this driver's API."""
-    ask: Ask = _ask_nobody
+    ask: Ask = _no_probe
 
     def take_over(self, topology: Topology) -> TakenOver | AlreadyEnded:
         outcome = retry_until_available(lambda: self._try(topology), self.pause)
@@ -187,7 +187,7 @@ class JobStartup:
         except JobRejected:
             if takeover.refusal_stands(entries, self.journal.read()):
                 raise
-            log.info("The driver before went on while its checkpoints were read; reading again.")
+            log.info("The predecessor continued while its checkpoints were read; reading again.")
             return None
         claim = takeover.claim(entries, resolution, self.restore_request, self.driver, self.address)
         if not retry_until_available(

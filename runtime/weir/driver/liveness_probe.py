@@ -1,6 +1,6 @@
-"""Asks the driver that a job's log names last whether it still runs that job.
+"""Probes whether the last driver in a job's log still runs that job.
 
-The log holds the URL of its API, and the API's first page is open to everybody. A process that was
+The log holds the URL of its API, whose first page needs no token. A process that was
 killed refuses the connection at once, so nothing delays a recovery; a machine that is gone, or a
 process that hangs, is not waited for longer than a few seconds (spec C17).
 """
@@ -25,7 +25,7 @@ LONGEST_ANSWER = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class LivenessProbe:
-    """Asks drivers of the job that keeps everything in this directory."""
+    """Probes drivers of the job with this checkpoint directory."""
 
     directory: str
     tls: Tls | None = None

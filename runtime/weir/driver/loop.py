@@ -1,7 +1,7 @@
-"""The driver's one loop: an event at a time into the core, its actions to the action_runner.
+"""The driver's loop: passes one event at a time to the core, and the actions to the action runner.
 
-Whatever happens anywhere reaches the core through this queue, so a driver's life is one sequence of
-events; written down, it can be replayed. The clock and the dice are read here and nowhere else.
+Everything that happens reaches the core through this queue, so a driver's run is one sequence of
+events that can be recorded and replayed. Only this module reads the clock and draws random numbers.
 """
 
 import logging
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
-from weir.core.action_log import Level, Line, tell
+from weir.core.action_log import Level, Line, describe_action
 from weir.core.coordinator.actions import EndDriver
 from weir.core.event_log import describe_event
 from weir.core.invariants import violations
@@ -32,7 +32,7 @@ LONGEST_WAIT_SECONDS = 60.0
 
 
 class ActionHandler(Protocol):
-    """Whoever carries actions out. Must not wait: what takes time answers with an event later."""
+    """Carries out actions. Must not wait: what takes time answers with an event later."""
 
     def carry_out(self, action: DriverAction, job: Job) -> None: ...
 
@@ -54,7 +54,7 @@ class Loop:
     _queue: SimpleQueue[Event | WeirError] = field(default_factory=SimpleQueue)
     _dice: random.Random = field(default_factory=random.Random)
 
-    def tell(self, event: Event) -> None:
+    def enqueue(self, event: Event) -> None:
         """From any thread."""
         self._queue.put(event)
 
@@ -63,7 +63,7 @@ class Loop:
         self._queue.put(problem)
 
     def run(self, first: tuple[Action, ...]) -> EndDriver:
-        """Until the core says that the driver ends."""
+        """Run until the core decides that the driver ends."""
         self._carry_out(first)
         while self.end is None:
             event = self._next()
@@ -85,7 +85,7 @@ class Loop:
             return None
 
     def _pass_time(self) -> None:
-        """Time first: an event is judged by when it was describe_event."""
+        """Time first: an event is judged by when it arrived."""
         passed = self.time.passed(self._dice.random)
         if passed is not None:
             self._step(passed)
@@ -101,7 +101,7 @@ class Loop:
 
     def _carry_out(self, actions: tuple[Action, ...]) -> None:
         for action in actions:
-            self._log(tell(action, self.name))
+            self._log(describe_action(action, self.name))
             if isinstance(action, EndDriver):
                 self.end = action
                 return

@@ -1,7 +1,7 @@
-"""Tells the core how time passes, and the loop how long it may wait (spec C6, R2).
+"""Provides the events of passing time, and how long the loop may wait (spec C6, R2).
 
-Deadlines are on the count that only grows, so a clock that is set back delays nothing and one that
-is set forward expires nothing. The wall clock comes along for the stamps.
+Deadlines use the monotonic clock, so setting the wall clock back delays nothing and setting it
+forward expires nothing. The wall clock is only for timestamps.
 """
 
 from collections.abc import Callable
@@ -16,14 +16,14 @@ class LoopClock:
 
     def __init__(self, clock: ProcessClock | None = None) -> None:
         self._clock = clock or ProcessClock()
-        self._told = Millis(0)
+        self._reported = Millis(0)
 
     def passed(self, draw: Callable[[], float]) -> TimePassed | None:
-        """What the core should hear now; None if no time has passed since it last heard."""
+        """The next event of time; None if no time has passed since the last one."""
         now = self._clock.now()
-        if now <= self._told:
+        if now <= self._reported:
             return None
-        self._told = now
+        self._reported = now
         return TimePassed(now, draw(), self._clock.ahead())
 
     def left_ms(self, deadline: Millis) -> int:

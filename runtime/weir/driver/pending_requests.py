@@ -1,4 +1,4 @@
-"""Questions to a running job and the answers they wait for: checkpoints, savepoints, the end.
+"""Requests to a running job and their answers: checkpoints, savepoints, the end.
 
 A request has an id; the same id asked twice is one request with one answer, so that a client whose
 connection broke may ask again (an idempotency key). Every request gets an answer, at the latest
@@ -21,13 +21,13 @@ from weir.core.snapshots import CheckpointKind
 Outcome = RequestSucceeded | RequestFailed
 
 KEPT_ANSWERS = 1_000
-"""PendingRequests that stay known after their answer; older ones are forgotten."""
+"""Requests that stay known after their answer; older ones are forgotten."""
 
 TOO_LATE = RequestFailed(Reason.CHECKPOINT_COORDINATOR_SHUTDOWN, "the job's driver has ended")
 
 
 class PendingRequests:
-    """Everything that was asked of this driver."""
+    """All requests to this driver."""
 
     def __init__(self) -> None:
         self._asked: dict[RequestId, Future[Outcome]] = {}
@@ -38,7 +38,7 @@ class PendingRequests:
 
     def ask(
         self,
-        tell: Callable[[Event], None],
+        enqueue: Callable[[Event], None],
         kind: CheckpointKind,
         location: str = "",
         key: str = "",
@@ -52,7 +52,7 @@ class PendingRequests:
             if self._is_over:
                 self._settle(request, future, TOO_LATE)
                 return request, future
-        tell(CheckpointRequested(request, kind, location))
+        enqueue(CheckpointRequested(request, kind, location))
         return request, future
 
     def find(self, request: str) -> Future[Outcome] | None:
@@ -65,7 +65,7 @@ class PendingRequests:
                 self._settle(request, future, outcome)
 
     def close(self) -> None:
-        """The driver ends: whoever still waits would wait for ever."""
+        """The driver ends: answer the requests that would otherwise wait for ever."""
         with self._lock:
             self._is_over = True
             for request, future in list(self._asked.items()):

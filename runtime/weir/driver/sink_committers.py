@@ -1,6 +1,6 @@
-"""Commits sinks' transactions and ends those that dead attempts left, one sink at a time.
+"""Commits sinks' transactions and aborts those of failed attempts, one sink at a time.
 
-Each sink has a thread of its own, so commits of one sink keep their order and a slow external
+Each sink has a separate thread, so commits of one sink keep their order and a slow external
 system delays no other. A commit that fails is in doubt and comes again (spec R5, C19), unless it
 can never succeed: then the driver ends, with the reason, and the job stays as it is. If the sink's
 own code raised, the attempt fails too, and the restart strategy counts it (spec R2).
@@ -33,11 +33,11 @@ class SinkCommitters:
     def __init__(
         self,
         committers: Mapping[OperatorId, Committer],
-        tell: Callable[[Event], None],
+        enqueue: Callable[[Event], None],
         fail: Callable[[WeirError], None],
     ) -> None:
         self._committers = committers
-        self._tell = tell
+        self._enqueue = enqueue
         self._fail = fail
         self._threads = {
             sink: ThreadPoolExecutor(1, thread_name_prefix=f"weir-commit-{sink}")
@@ -62,18 +62,20 @@ class SinkCommitters:
             self._committers[commit.sink].commit(commit.sequence, names)
         except Fenced:
             log.warning("Sink %s belongs to a newer driver now.", commit.sink)
-            self._tell(events.CommitInDoubt(commit.sink, commit.sequence))
+            self._enqueue(events.CommitInDoubt(commit.sink, commit.sequence))
         except JobRejected as problem:
             self._fail(problem)
         except UserCodeFailed as failure:
             why = f"commit {commit.sequence}: {failure}"
-            self._tell(events.CommitInDoubt(commit.sink, commit.sequence, why, error_type(failure)))
+            self._enqueue(
+                events.CommitInDoubt(commit.sink, commit.sequence, why, error_type(failure))
+            )
         except BaseException as problem:  # noqa: BLE001 - connectors, user code, native code
             why = describe_error(problem)
             log.warning("Commit %s of sink %s failed: %s", commit.sequence, commit.sink, why)
-            self._tell(events.CommitInDoubt(commit.sink, commit.sequence))
+            self._enqueue(events.CommitInDoubt(commit.sink, commit.sequence))
         else:
-            self._tell(events.CommitConfirmed(commit.sink, commit.sequence))
+            self._enqueue(events.CommitConfirmed(commit.sink, commit.sequence))
 
     def resolve(
         self,
@@ -81,7 +83,7 @@ class SinkCommitters:
         action: actions.ResolveTransactions,
         first: Callable[[], None] = lambda: None,
     ) -> None:
-        """First wait for whatever must be over before."""
+        """``first`` waits for what must have ended before."""
         by_sink: dict[OperatorId, list[SubtaskId]] = {}
         for subtask in action.subtasks:
             by_sink.setdefault(subtask.operator, []).append(subtask)
@@ -116,14 +118,14 @@ class SinkCommitters:
             unresolved = events.TransactionsUnresolved(
                 operation, sink, str(failure), error_type(failure)
             )
-            self._tell(unresolved)
+            self._enqueue(unresolved)
         except BaseException as problem:  # noqa: BLE001 - connectors, user code, native code
             log.warning(
                 "Transactions of an earlier attempt are still open: %s", describe_error(problem)
             )
-            self._tell(events.TransactionsUnresolved(operation))
+            self._enqueue(events.TransactionsUnresolved(operation))
         else:
-            self._tell(events.TransactionsResolved(operation))
+            self._enqueue(events.TransactionsResolved(operation))
 
     def close(self) -> None:
         for thread in self._threads.values():

@@ -1,8 +1,8 @@
-"""The slots as the driver sees them: who is there, how to reach them, and when one is gone.
+"""Tracks the registered slots, sends them messages, and detects lost ones.
 
-A slot registers on the control link and is lost when the link ends, when it stops saying that it
-lives, or when its mailbox hangs in one turn for too long. Losing one is an event; what follows from
-it is decided elsewhere (spec R3).
+A slot registers on the control link and is lost when the link ends, when its heartbeats stop, or
+when its mailbox hangs in one turn for too long. Losing one is an event; the core decides what
+follows from it (spec R3).
 """
 
 import logging
@@ -31,12 +31,12 @@ from weir.wire.message_link import MessageLink
 
 log = logging.getLogger("weir.driver")
 
-FAREWELL_SECONDS = 5.0
+SHUTDOWN_SECONDS = 5.0
 """So long slots may take to end what they have begun to write."""
 
 
 class SlotPool(Protocol):
-    """Whoever starts slot processes and can end one that does not listen any more."""
+    """Starts slot processes, and can kill one that does not respond."""
 
     def kill(self, task_attempt: int, why: str) -> None: ...
 
@@ -55,7 +55,7 @@ class KnownSlot:
 
     registered: Registered
     link: MessageLink
-    heard: float = field(default_factory=time.monotonic)
+    last_seen: float = field(default_factory=time.monotonic)
     heartbeat: Heartbeat | None = None
 
 
@@ -67,12 +67,12 @@ class SlotRegistry:
         listener: Listener,
         pool: SlotPool,
         patience: Patience,
-        tell: Callable[[Event], None],
+        enqueue: Callable[[Event], None],
     ) -> None:
         self._listener = listener
         self._pool = pool
         self._patience = patience
-        self._tell = tell
+        self._enqueue = enqueue
         self._known: dict[SlotId, KnownSlot] = {}
         self._lock = threading.Lock()
         self._fewer = threading.Condition(self._lock)
@@ -92,12 +92,14 @@ class SlotRegistry:
     # -- to slots
 
     def send(self, slot: SlotId, message: object) -> None:
-        """A slot that is gone hears nothing: its loss is, or will be, an event."""
+        """A message to a lost slot is dropped: its loss is, or will be, an event."""
         known = self._known.get(slot)
         if known is not None:
             known.link.send(message)
 
-    def tell(self, slot: SlotId, subtask: SubtaskId, attempt: AttemptId, message: object) -> None:
+    def send_to_subtask(
+        self, slot: SlotId, subtask: SubtaskId, attempt: AttemptId, message: object
+    ) -> None:
         self.send(slot, SubtaskMessage(subtask, attempt, message))
 
     def recycle(self, slot: SlotId) -> None:
@@ -109,13 +111,13 @@ class SlotRegistry:
             return {s: (k.registered.host, k.registered.port) for s, k in self._known.items()}
 
     def heartbeats(self) -> dict[SlotId, tuple[Registered, Heartbeat]]:
-        """What each slot said last about itself."""
+        """The last heartbeat of each slot."""
         with self._lock:
             known = dict(self._known)
         return {s: (k.registered, k.heartbeat) for s, k in known.items() if k.heartbeat is not None}
 
     def dismiss(self) -> None:
-        """Send everybody home; whoever comes now is not let in."""
+        """Shut all slots down, and accept no new ones."""
         self._is_over.set()
         self._listener.close()
         with self._lock:
@@ -126,7 +128,7 @@ class SlotRegistry:
     def until_gone(self) -> None:
         """A slot goes when all that it has begun to write is written; one that hangs may stay."""
         with self._fewer:
-            if not self._fewer.wait_for(lambda: not self._known, FAREWELL_SECONDS):
+            if not self._fewer.wait_for(lambda: not self._known, SHUTDOWN_SECONDS):
                 log.warning("Not every slot has left in time: %s", ", ".join(self._known))
 
     def close(self) -> None:
@@ -155,30 +157,30 @@ class SlotRegistry:
         slot = first.slot
         with self._lock:
             self._known[slot] = KnownSlot(first, link)
-        self._tell(SlotRegistered(slot, first.executor, first.disk, first.copies))
+        self._enqueue(SlotRegistered(slot, first.executor, first.disk, first.copies))
         try:
             while True:
-                self._hear(slot, link.receive())
+                self._receive(slot, link.receive())
         except ConnectionError as problem:
             self._lose(slot, str(problem))
 
-    def _hear(self, slot: SlotId, message: object) -> None:
+    def _receive(self, slot: SlotId, message: object) -> None:
         known = self._known.get(slot)
         if known is not None:
-            known.heard = time.monotonic()
+            known.last_seen = time.monotonic()
         match message:
             case EventReported(event):
-                self._tell(event)  # type: ignore[arg-type]  # the core judges what it hears
+                self._enqueue(event)  # type: ignore[arg-type]  # the core checks it
             case SubtaskFailure() if self._is_over.is_set():
-                pass  # whoever leaves first breaks the others' connections
-            case SubtaskFailure(attempt, subtask, cause, words, error):
-                log.warning("Task %s failed: %s", subtask, words)
-                self.last_failure_reason = f"{subtask}: {words}"
-                self._tell(SubtaskFailed(attempt, subtask, cause, self._draw.random(), error))
+                pass  # the first slot that exits breaks the others' connections
+            case SubtaskFailure(attempt, subtask, cause, reason, error):
+                log.warning("Task %s failed: %s", subtask, reason)
+                self.last_failure_reason = f"{subtask}: {reason}"
+                self._enqueue(SubtaskFailed(attempt, subtask, cause, self._draw.random(), error))
             case Heartbeat() if known is not None:
                 known.heartbeat = message
             case _:
-                raise ConnectionError(f"slot {slot} said {type(message).__name__}")
+                raise ConnectionError(f"slot {slot} sent {type(message).__name__}")
 
     def _lose(self, slot: SlotId, why: str) -> None:
         with self._fewer:
@@ -188,14 +190,14 @@ class SlotRegistry:
             known.link.cut()
             log.warning("Slot %s is lost: %s", slot, why)
             self.last_failure_reason = ""
-            self._tell(SlotLost(slot, self._draw.random()))
+            self._enqueue(SlotLost(slot, self._draw.random()))
 
     def _watch(self) -> None:
         """A process that hangs is ended by Spark, which then starts another."""
         while not self._is_over.wait(1.0):
             now = time.monotonic()
             for slot, known in list(self._known.items()):
-                silent = now - known.heard > self._patience.silence_seconds
+                silent = now - known.last_seen > self._patience.silence_seconds
                 turn = known.heartbeat.turn_ms / 1000 if known.heartbeat else 0.0
                 if silent or turn > self._patience.turn_seconds:
                     why = "it is silent" if silent else f"one turn has lasted {turn:.0f} s"

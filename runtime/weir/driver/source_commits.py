@@ -1,8 +1,8 @@
-"""Tells sources what is never asked for again, after each checkpoint that a job recovers from.
+"""Notifies sources of completed checkpoints, so that they can release what is never read again.
 
-It watches the driver's steps and decides nothing. Sources are told on a thread of their own, for
-user code and foreign systems may take their time; a checkpoint that is completed meanwhile replaces
-those that still wait, because it says all that they say (spec R5).
+It listens to the driver's steps and decides nothing. A separate thread notifies the sources,
+because user code and external systems may be slow; a checkpoint that completes meanwhile replaces
+those that still wait, because it includes them (spec R5).
 """
 
 import logging
@@ -23,11 +23,11 @@ from weir.storage.stores import ObjectStore
 
 log = logging.getLogger("weir.driver")
 
-FAREWELL_SECONDS = 5.0
+SHUTDOWN_SECONDS = 5.0
 
 
 class SourceCommits:
-    """The sources that want to know."""
+    """The sources that listen to checkpoints."""
 
     def __init__(self, sources: Mapping[OperatorId, Source], store: ObjectStore) -> None:
         self._sources = {o: s for o, s in sources.items() if isinstance(s, CheckpointListener)}
@@ -46,10 +46,10 @@ class SourceCommits:
                 self._completed.put(action.manifest)
 
     def close(self) -> None:
-        """What was completed is still told, as far as that goes quickly; then sources stop."""
+        """Notify sources of the last completed checkpoint, if that is quick; then stop them."""
         self._completed.put(None)
         if self._thread.is_alive():
-            self._thread.join(FAREWELL_SECONDS)
+            self._thread.join(SHUTDOWN_SECONDS)
 
     def _run(self) -> None:
         is_over = False
@@ -59,7 +59,7 @@ class SourceCommits:
             completed = [manifest for manifest in waiting if manifest is not None]
             for operator, source in self._sources.items():
                 if completed:
-                    self._tell(operator, source, completed[-1])
+                    self._notify(operator, source, completed[-1])
                 if is_over:
                     self._stop(operator, source)
 
@@ -70,7 +70,7 @@ class SourceCommits:
             except Empty:
                 return
 
-    def _tell(self, operator: OperatorId, source: CheckpointListener, manifest: Manifest) -> None:
+    def _notify(self, operator: OperatorId, source: CheckpointListener, manifest: Manifest) -> None:
         pool = dict(manifest.coordinators).get(operator)
         assert isinstance(pool, Pool), "every source has an enumerator"
         try:

@@ -1,10 +1,10 @@
-"""Looks for new splits of each source, beside the loop, until a source says that it has them all.
+"""Discovers new splits of each source, on separate threads, until the source has no more.
 
-The first look of a new job decides what its readers get at the beginning; a restored job goes on
-from where its checkpoint says discovery had come (spec C4, R6).
+The first discovery of a new job decides what its readers get first; a restored job continues from
+the position of discovery in its checkpoint (spec C4, R6).
 
-A look that storage or the network fails is repeated. Any other error fails the attempt: the restart
-strategy decides whether the job goes on, and then the next look is made (spec R2).
+A discovery that fails because of storage or the network is repeated. Any other error fails the
+attempt: the restart strategy decides whether the job continues, and discovery with it (spec R2).
 """
 
 import logging
@@ -31,24 +31,24 @@ MOST_WAITING = 10_000
 
 
 class SplitDiscovery:
-    """The sources' ends in the driver."""
+    """The discovery of all sources."""
 
     def __init__(
         self,
         sources: Mapping[OperatorId, Source],
-        tell: Callable[[Event], None],
+        enqueue: Callable[[Event], None],
         fail: Callable[[WeirError], None],
         backlog: Callable[[OperatorId], int] = lambda _: 0,
     ) -> None:
         self._backlog = backlog
         self._sources = sources
-        self._tell = tell
+        self._enqueue = enqueue
         self._fail = fail
         self._is_over = threading.Event()
         self._threads: list[threading.Thread] = []
 
     def pools(self, restored: Mapping[OperatorId, Pool]) -> dict[OperatorId, Splits]:
-        """What each enumerator begins with; the first look is still to come."""
+        """What each enumerator starts with, before the first discovery."""
         pools = {}
         for operator in self._sources:
             pool = restored.get(operator, Pool((), ""))
@@ -80,10 +80,10 @@ class SplitDiscovery:
             except BaseException as problem:  # noqa: BLE001 - connectors, user code, native code
                 has_failed = True
                 why, error = describe_error(problem), error_type(problem)
-                self._tell(OperatorCoordinatorFailed(operator, why, error))
+                self._enqueue(OperatorCoordinatorFailed(operator, why, error))
             else:
                 if has_failed:
-                    self._tell(OperatorCoordinatorRecovered(operator))
+                    self._enqueue(OperatorCoordinatorRecovered(operator))
                 has_failed = False
                 self._tell_found(operator, found, seen)
                 seen = found.seen
@@ -97,7 +97,7 @@ class SplitDiscovery:
 
     def _tell_found(self, operator: OperatorId, found: Discovery, before: str) -> None:
         if found.splits or found.is_final or found.seen != before:
-            self._tell(SplitsFound(operator, found.splits, found.seen, found.is_final))
+            self._enqueue(SplitsFound(operator, found.splits, found.seen, found.is_final))
 
     def close(self) -> None:
         self._is_over.set()

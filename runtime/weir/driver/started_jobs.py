@@ -1,7 +1,7 @@
-"""The jobs that were started in this process, for whoever runs a user's script in it.
+"""Tracks the jobs that were started in this process.
 
-A script may end without having waited for its job, or without having kept it; whoever runs the
-script must still know how the job stands. A process has one script, so this is known once in it.
+A script may end without waiting for its job or keeping a reference to it; the command that runs the
+script still needs the job's status. A process runs one script, so there is one list.
 """
 
 from typing import Protocol

@@ -1,8 +1,8 @@
-"""Holds the keyed state that a job is to restore against what its operators declare now (spec S12).
+"""Checks that the keyed state to restore is compatible with what the operators declare (spec S12).
 
 This happens before the driver takes its epoch, so a job whose state does not fit has changed
 nothing: no slot has begun, and the driver before it could still go on. Only the beginnings of files
-are read, several at a time, however large the state is. All that does not fit is said at once.
+are read, several at a time, however large the state is. All mismatches are reported together.
 """
 
 from collections.abc import Iterator

@@ -1,15 +1,16 @@
-"""What people want to know about a job's checkpoints, gathered from the steps of its driver.
+"""Collects statistics about a job's checkpoints from the steps of its driver.
 
-It watches and decides nothing: if it were wrong, a page would be wrong and no checkpoint. Only the
-newest are kept in detail; the counts are of the driver's whole life.
+It decides nothing: an error here shows wrong numbers and breaks no checkpoint. Only the newest
+checkpoints are kept in detail; the counts cover the driver's whole run.
 """
 
 import threading
 from collections import deque
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import assert_never
 
-from weir.core.attempt import ReportRestart, ReportStatus
+from weir.core.attempt import RecycleSlot, ReportRestart, ReportStatus, ResetSubtasks
 from weir.core.coordinator import actions, events
 from weir.core.ids import CheckpointId, Millis, SubtaskId
 from weir.core.job_master import Action, Event, Job, Launch
@@ -22,7 +23,7 @@ KEPT = 50
 
 
 class Fate(StrEnum):
-    """Flink's words for how a checkpoint stands."""
+    """The status of a checkpoint, as Flink names it."""
 
     IN_PROGRESS = "IN_PROGRESS"
     COMPLETED = "COMPLETED"
@@ -53,7 +54,7 @@ class CheckpointRecord:
     bytes: int = 0
     reason: str = ""
     ahead: int = 0
-    """Of the clock when it was triggered: all its stamps are by that, so they can be compared."""
+    """Of the wall clock at its trigger: all its timestamps use it, so they are comparable."""
     subtasks: dict[SubtaskId, SubtaskRecord] = field(default_factory=dict)
 
 
@@ -68,7 +69,7 @@ class Counts:
 
 
 class Statistics:
-    """A on_step of every step; readers on other threads take copies."""
+    """Listens to every step; readers on other threads take copies."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -76,7 +77,7 @@ class Statistics:
         self._order: deque[CheckpointId] = deque()
         self._now = Millis(0)
         self._ahead = 0
-        """How far the wall clock is ahead of that."""
+        """How far the wall clock is ahead of ``_now``."""
         self.counts = Counts()
         self.status = JobStatus.CREATED
         self.missing_slots = 0
@@ -85,19 +86,16 @@ class Statistics:
         self.last_failure = ""
         self._failed_attempt: actions.FailAttempt | None = None
         self.newest: CheckpointRecord | None = None
-        """The newest completed one that the job can go on from, however long ago."""
+        """The newest completed checkpoint that the job can restore, however old."""
 
-    def on_step(self, event: Event, job: Job, said: tuple[Action, ...]) -> None:
+    def on_step(self, event: Event, job: Job, actions_taken: tuple[Action, ...]) -> None:
         with self._lock:
-            match event:
-                case TimePassed(now, ahead=ahead):
-                    self._now, self._ahead = now, ahead
-                case events.SubtaskAcked():
-                    self._acked(event)
-                case _:
-                    pass
-            for action in said:
-                self._see(action)
+            if isinstance(event, TimePassed):
+                self._now, self._ahead = event.now, event.ahead
+            elif isinstance(event, events.SubtaskAcked):
+                self._acked(event)
+            for action in actions_taken:
+                self._record(action)
                 if isinstance(action, ReportStatus) and action.status is JobStatus.FAILED:
                     self._failed(job.attempt.phase)
 
@@ -116,7 +114,7 @@ class Statistics:
         self.last_failure = self._with_cause(phase.why)
 
     def _with_cause(self, why: str) -> str:
-        """The log has told the cause with the failed checkpoint; a status stands alone."""
+        """Add the cause, which the log gives with the failed checkpoint and a status does not."""
         failed = self._failed_attempt
         if failed is None or not failed.cause or not why.startswith(failed.why):
             return why
@@ -130,7 +128,7 @@ class Statistics:
                 self._stamp(record), snapshot.bytes, snapshot.in_flight_bytes, event.timings
             )
 
-    def _see(self, action: Action) -> None:
+    def _record(self, action: Action) -> None:  # noqa: C901 - one case for each action
         match action:
             case ReportStatus(status, missing):
                 self.status, self.missing_slots = status, missing
@@ -148,8 +146,29 @@ class Statistics:
                 self._completed(action)
             case actions.ReportAborted():
                 self._aborted(action)
+            case (
+                Launch()
+                | ResetSubtasks()
+                | RecycleSlot()
+                | actions.SnapshotOperators()
+                | actions.PrepareLocation()
+                | actions.Trigger()
+                | actions.SendToSubtask()
+                | actions.NotifyAborted()
+                | actions.NotifyCompleted()
+                | actions.WriteManifest()
+                | actions.CreateEntry()
+                | actions.LookForSuccessor()
+                | actions.TruncateLog()
+                | actions.DeleteFiles()
+                | actions.CommitTransactions()
+                | actions.ResolveTransactions()
+                | actions.CompleteRequest()
+                | actions.EndDriver()
+            ):
+                pass  # no statistic counts them
             case _:
-                pass
+                assert_never(action)
 
     def _stamp(self, record: CheckpointRecord) -> Millis:
         return Millis(self._now + record.ahead)
@@ -181,5 +200,5 @@ class Statistics:
 
 
 def _copy(record: CheckpointRecord) -> CheckpointRecord:
-    """For a reader beside the loop, under whose eyes the record would change."""
+    """For a reader on another thread, because the loop changes the record."""
     return replace(record, subtasks=dict(record.subtasks))

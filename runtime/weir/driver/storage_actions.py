@@ -1,9 +1,9 @@
-"""Carries out what the coordinator wants of storage, beside the loop, and reports how it ended.
+"""Carries out the coordinator's storage actions on separate threads, and reports their results.
 
-Storage has three answers, not two: done, surely not done, and nobody knows. Each is an event of its
-own, because the coordinator must not take the third for either of the others (spec C18). A store
-that fails in a way it never promised has left who knows what, and every order gets an answer: the
-coordinator would wait for it for ever.
+A storage action has three results: done, certainly not done, and unknown. Each is a separate event,
+because the coordinator must not mistake the third for one of the others (spec C18). An unexpected
+error of a store counts as unknown. Every action gets an answer, because the coordinator waits for
+it.
 """
 
 import logging
@@ -33,7 +33,7 @@ StorageAction = (
 
 
 def entry_failed(index: int, problem: Exception) -> Event:
-    """What the coordinator hears when the creation of an entry ended in an error."""
+    """The event for an entry whose creation raised an error."""
     if isinstance(problem, SURELY_NOT):
         return events.EntryNotCreated(index, str(problem))
     return events.EntryInDoubt(index)
@@ -47,12 +47,12 @@ class StorageActions:
         store: ObjectStore,
         journal: JobLog,
         executor: Executor,
-        tell: Callable[[Event], None],
+        enqueue: Callable[[Event], None],
     ) -> None:
         self._store = store
         self._journal = journal
         self._executor = executor
-        self._tell = tell
+        self._enqueue = enqueue
 
     def carry_out(self, action: StorageAction) -> None:
         self._executor.submit(self._run, action)
@@ -60,15 +60,15 @@ class StorageActions:
     def _run(self, action: StorageAction) -> None:
         match action:
             case actions.WriteManifest():
-                self._tell(self._write_manifest(action))
+                self._enqueue(self._write_manifest(action))
             case actions.CreateEntry():
-                self._tell(self._create_entry(action))
+                self._enqueue(self._create_entry(action))
             case actions.LookForSuccessor():
-                self._tell(self._look(action))
+                self._enqueue(self._look(action))
             case actions.DeleteFiles():
-                self._tell(self._delete(action))
+                self._enqueue(self._delete(action))
             case actions.PrepareLocation():
-                self._tell(self._prepare(action))
+                self._enqueue(self._prepare(action))
             case actions.TruncateLog(below):
                 self._truncate(below)
 
@@ -79,7 +79,7 @@ class StorageActions:
         except SURELY_NOT as problem:
             return events.ManifestNotWritten(checkpoint, str(problem))
         except Exception as problem:  # noqa: BLE001 - storage may fail in any way
-            log.warning("Nobody knows if the manifest of %s was written: %s", checkpoint, problem)
+            log.warning("It is unknown if the manifest of %s was written: %s", checkpoint, problem)
             return events.ManifestInDoubt(checkpoint)
         return events.ManifestWritten(checkpoint)
 
@@ -89,7 +89,8 @@ class StorageActions:
         except Exception as problem:  # noqa: BLE001 - storage may fail in any way
             failed = entry_failed(action.index, problem)
             if isinstance(failed, events.EntryInDoubt):
-                log.warning("Nobody knows if log entry %s was created: %s", action.index, problem)
+                index = action.index
+                log.warning("It is unknown if log entry %s was created: %s", index, problem)
             return failed
         return events.EntryCreated(action.index) if is_ours else events.EntryTaken(action.index)
 
@@ -119,7 +120,7 @@ class StorageActions:
         return events.LocationPrepared(action.checkpoint)
 
     def _truncate(self, below: int) -> None:
-        """Nobody waits for it; what is left is truncated with the next."""
+        """No answer is needed; the next truncation removes what is left."""
         try:
             self._journal.truncate(below)
         except Exception as problem:  # noqa: BLE001 - storage may fail in any way

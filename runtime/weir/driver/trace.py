@@ -1,8 +1,8 @@
-"""Writes a driver's life down: what it began with, and every event that it heard.
+"""Records a driver's run in a file: its initial state, and every event.
 
-Decisions depend on nothing else, so the file can be replayed through the core, step by step, and
-each decision compared with the one that was made (see ``replay``). It is written only where it was
-asked for: in tests, and when a bug is hunted.
+Decisions depend on nothing else, so ``replay`` can run the file through the core, step by step, and
+compare each decision with the recorded one. The file is written only on request: in tests, and to
+find a bug.
 """
 
 import json
@@ -23,12 +23,12 @@ from weir.core.policy import Policy
 from weir.core.restarts import ExponentialDelay, FailureRate, FixedDelay, NoRestart, Strategy
 from weir.core.stall_detector import StallDetector
 from weir.core.topology import Topology
-from weir.wire.json_codec import from_json, register, to_json
+from weir.wire.json_codec import from_json, register, register_as, to_json
 
 
 @dataclass(frozen=True, slots=True)
 class InitialState:
-    """What a driver's decisions begin with."""
+    """The input of a driver's decisions before the first event."""
 
     policy: Policy
     topology: Topology
@@ -51,13 +51,12 @@ class InitialState:
         return job, commits
 
 
-register(
-    InitialState, OwnCheckpoints, Unclaimed, NoRestart, FixedDelay, ExponentialDelay, FailureRate
-)
+register(OwnCheckpoints, Unclaimed, NoRestart, FixedDelay, ExponentialDelay, FailureRate)
+register_as("Beginning", InitialState, epoch_state="reign")
 
 
 class Trace:
-    """The file of one driver. It is flushed at each step, for drivers die without notice."""
+    """The file of one driver. It is flushed at each step, because a driver may be killed."""
 
     def __init__(self, path: Path, initial_state: InitialState) -> None:
         self._file: IO[str] = path.open("w", encoding="utf-8")
@@ -76,16 +75,16 @@ class Trace:
 
 
 def replay(lines: Iterator[str]) -> Iterator[str]:
-    """Everything about a trace that is not as the core decides it: nothing, when all is well."""
+    """Yield each difference between a trace and what the core decides; none if they agree."""
     initial_state = from_json(json.loads(next(lines)), object)
-    assert isinstance(initial_state, InitialState), "a trace says first how its driver began"
+    assert isinstance(initial_state, InitialState), "the first line of a trace is the initial state"
     job, _ = initial_state.job()
     for number, line in enumerate(lines, start=2):
         if not line.endswith("\n"):
             return
         written = json.loads(line)
         event = from_json(written["event"], object)
-        job, actions = step(job, event)  # type: ignore[arg-type]  # whatever the driver heard
+        job, actions = step(job, event)  # type: ignore[arg-type]  # an event of the driver
         yield from (f"line {number}: {broken}" for broken in violations(job))
         if _names(actions) != written["actions"]:
             yield f"line {number}: {event} led to {written['actions']}, not {_names(actions)}"

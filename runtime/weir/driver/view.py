@@ -60,7 +60,7 @@ class Described(Protocol):
 
 
 class KnownSlots(Protocol):
-    """The slots, and what each said last about itself."""
+    """The slots, with the last heartbeat of each."""
 
     def addresses(self) -> dict[SlotId, Address]: ...
 
@@ -318,7 +318,7 @@ def _parts(record: CheckpointRecord, operator: OperatorId) -> dict[int, SubtaskR
 
 
 def _share(record: CheckpointRecord, parts: Mapping[int, SubtaskRecord], width: int) -> shown.Share:
-    """Of a completed checkpoint whoever did not acknowledge had finished before it."""
+    """Subtasks without an ack for a completed checkpoint had finished before it."""
     is_complete = record.fate is Fate.COMPLETED
     latest = max((part.acked_at for part in parts.values()), default=None)
     until = record.ended_at if record.fate is Fate.FAILED else latest

@@ -1,13 +1,12 @@
 """Carries batches, markers and credits between slots.
 
-One thread, the slot's mailbox, owns an exchange and calls everything but ``wake``. It never waits
-inside except in ``poll``, for as long as it says there; connecting and authenticating happens on
-threads behind it, and frames queue meanwhile. How much may queue is not decided here: whoever sends
-batches has been granted the room for them.
+One thread, the slot's mailbox, owns an exchange and calls everything but ``wake``. It only waits in
+``poll``, up to the given timeout; other threads connect and authenticate, and frames queue
+meanwhile. This module does not limit the queues: a sender only has batches for which it has credit.
 
-There is one connection for each ordered pair of slots, dialled by the one who has something to say,
-and all it says to that peer goes there in order. A lost connection is reported once and forgotten:
-what to do about it is the driver's decision, and the next word dials anew.
+There is one connection for each ordered pair of slots, opened by the sender, and all frames to that
+peer use it in order. A lost connection is reported once and forgotten: the driver decides what to
+do about it, and the next frame opens a new one.
 """
 
 import logging
@@ -60,9 +59,9 @@ class Exchange:
         self._outgoing: dict[SlotId, Outgoing] = {}
         self._incoming: dict[SlotId, Incoming] = {}
         self._unread: list[Incoming] = []
-        self._bell = Waker()
+        self._waker = Waker()
         self._selector = selectors.DefaultSelector()
-        self._selector.register(self._bell.listening, _READ)
+        self._selector.register(self._waker.readable, _READ)
         self._lock = Lock()
         self._closed = False
         self._brought: deque[_Dialled | Incoming] = deque()
@@ -70,13 +69,13 @@ class Exchange:
 
     @property
     def queued_bytes(self) -> int:
-        """What was said and is not yet with the kernel."""
+        """What was sent and is not yet with the kernel."""
         return sum(outgoing.unsent for outgoing in self._outgoing.values())
 
-    def know(self, peers: Mapping[SlotId, Address]) -> None:
+    def set_peers(self, peers: Mapping[SlotId, Address]) -> None:
         """Where the slots listen; replaces what was known.
 
-        What was queued for a peer that is gone or lives elsewhere now is forgotten without a word.
+        Frames queued for a peer that is gone or has another address are dropped silently.
         """
         self._peers = dict(peers)
         for outgoing in list(self._outgoing.values()):
@@ -85,10 +84,10 @@ class Exchange:
 
     def send(self, to: SlotId, run: Run, channel: ChannelId, element: object) -> None:
         """Queue a batch or a marker."""
-        self._to(to).say(run, channel, element)
+        self._to(to).send(run, channel, element)
 
     def grant(self, to: SlotId, run: Run, channel: ChannelId, batches: int) -> None:
-        """Tell the sender of a channel that so many more batches have room here."""
+        """Grant the sender of a channel credit for so many more batches."""
         self._to(to).grant(run, channel, batches)
 
     def drop(self, run: Run) -> None:
@@ -98,7 +97,7 @@ class Exchange:
 
     def wake(self) -> None:
         """Make ``poll`` return, now or the next time. For any thread."""
-        self._bell.ring()
+        self._waker.wake()
 
     def poll(self, timeout: float) -> list[Event]:
         """Do what can be done now, after waiting up to so many seconds until anything can.
@@ -119,7 +118,7 @@ class Exchange:
                 case Incoming() as incoming:
                     unread[incoming] = None
                 case _:
-                    self._bell.hush()
+                    self._waker.clear()
         self._read(list(unread), events)
         return events
 
@@ -138,7 +137,7 @@ class Exchange:
         self._incoming.clear()
         self._brought.clear()
         self._selector.close()
-        self._bell.close()
+        self._waker.close()
 
     # On the mailbox thread
 
@@ -148,7 +147,7 @@ class Exchange:
             address = self._peers.get(peer)
             outgoing = self._outgoing[peer] = Outgoing(peer, address)
             if address is None:
-                self._bring(_Dialled(outgoing, None, "nobody has said where it listens"))
+                self._bring(_Dialled(outgoing, None, "its address is unknown"))
             else:
                 dialling = Thread(target=self._dial, args=(outgoing, address), daemon=True)
                 dialling.start()
@@ -234,7 +233,7 @@ class Exchange:
                 sock.settimeout(0)
                 self._bring(Incoming(SlotId(name), sock))
             case _:
-                _log.warning("Dropped a peer that did not say which slot it is: %s", hello)
+                _log.warning("Dropped a peer that did not name its slot: %s", hello)
                 sock.close()
 
     def _dial(self, outgoing: Outgoing, address: Address) -> None:
@@ -253,7 +252,7 @@ class Exchange:
                 _close(brought.sock)
                 return
             self._brought.append(brought)
-        self._bell.ring()
+        self._waker.wake()
 
 
 def _close(sock: socket.socket | None) -> None:

@@ -1,7 +1,7 @@
 """How much a channel may hold, in bytes (spec R7).
 
-Credits count batches, so they bound bytes only if a batch has a longest size. Whatever leaves a
-router is cut to that; a row that is longer by itself travels alone, for rows are never cut. What
+Credits count batches, so they bound bytes only if a batch has a longest size. The router cuts
+batches to that size; a row that is longer by itself travels alone, for rows are never cut. What
 waits at a receiver, or is on its way to it, is therefore never more than its sender's credit times
 the longest batch.
 """

@@ -29,7 +29,7 @@ class Credited:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A connection is lost, to this peer or from it, with whatever was on its way."""
+    """A connection is lost, to this peer or from it, with all frames in transit."""
 
     peer: SlotId
     cause: str

@@ -1,6 +1,6 @@
 """The two ends of a connection between slots: one queues and writes, the other reads.
 
-A connection carries one slot's words to another, in order, and nothing back. Neither end ever
+A connection carries frames from one slot to another, in order, and nothing back. Neither end ever
 waits: each does what the socket allows right now, within the bounds it is given, and raises
 ``OSError`` when the connection is lost.
 """
@@ -38,7 +38,7 @@ class _Leaving:
 
 
 class Outgoing:
-    """What this slot says to one peer, queued until there is a socket and room in it."""
+    """The frames to one peer, queued until there is a socket and room in it."""
 
     def __init__(self, peer: SlotId, address: Address | None) -> None:
         self.peer = peer
@@ -46,24 +46,24 @@ class Outgoing:
         self.sock: socket.socket | None = None
         self.awaits_room = False
         self.unsent = 0
-        self._speaker = FrameEncoder()
+        self._encoder = FrameEncoder()
         self._queue: deque[_Leaving] = deque()
 
     @property
     def runs(self) -> frozenset[Run]:
-        return frozenset(self._speaker.runs)
+        return frozenset(self._encoder.runs)
 
-    def say(self, run: Run, channel: ChannelId, element: object) -> None:
-        self._put(self._speaker.element(run, channel, element))
+    def send(self, run: Run, channel: ChannelId, element: object) -> None:
+        self._put(self._encoder.element(run, channel, element))
 
     def grant(self, run: Run, channel: ChannelId, batches: int) -> None:
-        self._put(self._speaker.grant(run, channel, batches))
+        self._put(self._encoder.grant(run, channel, batches))
 
     def drop(self, run: Run) -> None:
         kept = (it for it in self._queue if it.has_begun or it.run != run)
         self._queue = deque(kept)
         self.unsent = sum(leaving.size for leaving in self._queue)
-        self._put(self._speaker.forget(run))
+        self._put(self._encoder.forget(run))
 
     def write(self, budget: int) -> None:
         """Give the kernel what it takes, up to about so many bytes."""
@@ -77,13 +77,15 @@ class Outgoing:
             self._left(sent)
 
     def check(self) -> None:
-        """The peer never answers here: whatever can be read is the end of the connection."""
+        """The peer never answers here: a readable socket means the end of the connection."""
         assert self.sock is not None, "only a socket can be ready"
         try:
-            said = self.sock.recv(1)
+            received = self.sock.recv(1)
         except NOT_NOW:
             return
-        raise ConnectionResetError("the peer spoke" if said else "the peer closed the connection")
+        raise ConnectionResetError(
+            "the peer sent data" if received else "the peer closed the connection"
+        )
 
     def _put(self, messages: Iterable[Message]) -> None:
         for run, parts in messages:
@@ -114,24 +116,24 @@ class Outgoing:
 
 
 class Incoming:
-    """What one peer says to this slot."""
+    """The frames from one peer."""
 
     def __init__(self, peer: SlotId, sock: socket.socket) -> None:
         self.peer = peer
         self.sock = sock
         self._reader = FrameReader()
-        self._hearer = FrameDecoder(peer)
+        self._decoder = FrameDecoder(peer)
 
     @property
     def runs(self) -> frozenset[Run]:
-        return frozenset(self._hearer.runs.values())
+        return frozenset(self._decoder.runs.values())
 
     @property
     def has_more(self) -> bool:
         """Whether TLS holds bytes that no selector knows of."""
         return isinstance(self.sock, ssl.SSLSocket) and self.sock.pending() > 0
 
-    def read(self, heard: list[Event], budget: int, deadline: float) -> None:
+    def read(self, events: list[Event], budget: int, deadline: float) -> None:
         """Add what has come, up to about so many bytes and until about this time."""
         while True:
             space = self._reader.space()
@@ -142,9 +144,9 @@ class Incoming:
             if not count:
                 raise ConnectionResetError("the peer closed the connection")
             for frame in self._reader.filled(count):
-                event = self._hearer.hear(frame)
+                event = self._decoder.decode(frame)
                 if event is not None:
-                    heard.append(event)
+                    events.append(event)
             budget -= count
             if budget <= 0 or monotonic() >= deadline:
                 return

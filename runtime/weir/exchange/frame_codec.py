@@ -1,11 +1,11 @@
-"""The language of one connection between slots: what is said once, and what with every batch.
+"""Encodes and decodes the frames of one connection between slots.
 
-Names are long and batches are many, so a speaker gives each run, channel and schema a number when
-it first mentions it, and a hearer keeps the same tables. Numbers belong to a connection: a new one
-begins with empty tables on both sides. Batches are Arrow's own messages, markers and names the
-catalogue's JSON; nothing is ever unpickled (spec X2).
+Names are long and batches are many, so the encoder gives each run, channel and schema a number at
+its first use, and the decoder keeps the same tables. Numbers belong to a connection: a new one
+starts with empty tables on both sides. Batches are Arrow's own messages; markers and names are the
+JSON of ``weir.wire.json_codec``; nothing is ever unpickled (spec X2).
 
-Neither side knows sockets: a speaker returns messages, a hearer takes frames.
+Neither side knows sockets: the encoder returns messages, the decoder takes frames.
 """
 
 from collections.abc import Callable, Hashable
@@ -40,7 +40,7 @@ class Kind(IntEnum):
     MARKER = 5
     GRANT = 6
     FORGET = 7
-    """Nothing more will be said about this run."""
+    """No more frames of this run follow."""
 
 
 class Message(NamedTuple):
@@ -59,7 +59,7 @@ class _Form(NamedTuple):
     encoded: bool
 
 
-_Said = tuple[Kind, bytes | pa.Buffer]
+_Frame = tuple[Kind, bytes | pa.Buffer]
 
 
 class FrameEncoder:
@@ -73,11 +73,11 @@ class FrameEncoder:
 
     def element(self, run: Run, channel: ChannelId, element: object) -> list[Message]:
         if isinstance(element, pa.RecordBatch):
-            return self._said(run, channel, *self._batch(run, channel, element))
-        return self._said(run, channel, (Kind.MARKER, json_codec.dumps(element)))
+            return self._messages(run, channel, *self._batch(run, channel, element))
+        return self._messages(run, channel, (Kind.MARKER, json_codec.dumps(element)))
 
     def grant(self, run: Run, channel: ChannelId, batches: int) -> list[Message]:
-        return self._said(run, channel, (Kind.GRANT, _CREDIT.pack(batches)))
+        return self._messages(run, channel, (Kind.GRANT, _CREDIT.pack(batches)))
 
     def forget(self, run: Run) -> list[Message]:
         number = self.runs.pop(run, None)
@@ -86,7 +86,7 @@ class FrameEncoder:
         self._forms = {key: form for key, form in self._forms.items() if key[0] != run}
         return [_table_entry(Kind.FORGET, 0, number, b"")]
 
-    def _batch(self, run: Run, channel: ChannelId, batch: pa.RecordBatch) -> list[_Said]:
+    def _batch(self, run: Run, channel: ChannelId, batch: pa.RecordBatch) -> list[_Frame]:
         form = self._forms.get((run, channel))
         if form is not None and form.given.equals(batch.schema, check_metadata=True):
             return [(Kind.BATCH, _serialized(channel, batch, form))]
@@ -95,7 +95,7 @@ class FrameEncoder:
         self._forms[run, channel] = form
         return [(Kind.SCHEMA, form.sent.serialize()), (Kind.BATCH, payload)]
 
-    def _said(self, run: Run, channel: ChannelId, *said: _Said) -> list[Message]:
+    def _messages(self, run: Run, channel: ChannelId, *frames: _Frame) -> list[Message]:
         messages: list[Message] = []
         if run not in self.runs:
             self._last_run += 1
@@ -104,7 +104,7 @@ class FrameEncoder:
         if channel not in self._channels:
             number = self._channels[channel] = len(self._channels) + 1
             messages.append(_table_entry(Kind.CHANNEL, number, 0, json_codec.dumps(channel)))
-        for kind, payload in said:
+        for kind, payload in frames:
             head = header(kind, len(payload), self._channels[channel], self.runs[run])
             messages.append(Message(run, (memoryview(head), memoryview(payload).cast("B"))))
         return messages
@@ -118,7 +118,7 @@ class FrameDecoder:
         self.runs: dict[int, Run] = {}
         self._channels: dict[int, ChannelId] = {}
         self._schemas: dict[tuple[int, int], pa.Schema] = {}
-        self._ears: dict[int, Callable[[Frame], Event | None]] = {
+        self._handlers: dict[int, Callable[[Frame], Event | None]] = {
             Kind.RUN: self._run,
             Kind.CHANNEL: self._channel,
             Kind.SCHEMA: self._schema,
@@ -128,13 +128,13 @@ class FrameDecoder:
             Kind.FORGET: self._forget,
         }
 
-    def hear(self, frame: Frame) -> Event | None:
+    def decode(self, frame: Frame) -> Event | None:
         """What the frame means to the slot; None if it only concerns the tables."""
-        ear = self._ears.get(frame.kind)
-        if ear is None:
+        handler = self._handlers.get(frame.kind)
+        if handler is None:
             raise DamagedFrame(f"a frame is of the unknown kind {frame.kind}")
         try:
-            return ear(frame)
+            return handler(frame)
         except (ValueError, pa.ArrowException) as problem:
             kind = Kind(frame.kind).name.lower()
             raise DamagedFrame(f"a {kind} frame cannot be read: {problem}") from problem
@@ -189,7 +189,7 @@ _Number = TypeVar("_Number", int, tuple[int, int])
 
 def _looked_up(table: dict[_Number, _Named], number: _Number) -> _Named:
     if number not in table:
-        raise ValueError(f"nobody said what the number {number} means")
+        raise ValueError(f"the number {number} has not been defined")
     return table[number]
 
 

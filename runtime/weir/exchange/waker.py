@@ -6,24 +6,24 @@ from threading import Lock
 
 
 class Waker:
-    """Readable from the first ring until it is hushed."""
+    """Readable from the first ``wake`` until ``clear``."""
 
     def __init__(self) -> None:
-        self.listening, self._ringing = socket.socketpair()
-        self.listening.settimeout(0)
-        self._ringing.settimeout(0)
+        self.readable, self._wake_end = socket.socketpair()
+        self.readable.settimeout(0)
+        self._wake_end.settimeout(0)
         self._lock = Lock()
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         with self._lock, suppress(BlockingIOError):
-            if self._ringing.fileno() >= 0:
-                self._ringing.send(b"\x00")
+            if self._wake_end.fileno() >= 0:
+                self._wake_end.send(b"\x00")
 
-    def hush(self) -> None:
+    def clear(self) -> None:
         with suppress(BlockingIOError):
-            self.listening.recv(4096)
+            self.readable.recv(4096)
 
     def close(self) -> None:
         with self._lock:
-            self._ringing.close()
-        self.listening.close()
+            self._wake_end.close()
+        self.readable.close()

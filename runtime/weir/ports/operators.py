@@ -1,7 +1,7 @@
 """What a slot expects of an operator: the part of a subtask that knows rows and state.
 
 The slot's one thread calls an operator; nothing here is ever called from two threads, except what a
-capture hands over, which is called from an upload's thread while the operator goes on.
+capture hands over, which is called from an upload's thread while the operator continues.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ Clock = Callable[[], Millis]
 
 @dataclass(frozen=True, slots=True)
 class TaskInfo:
-    """Where an operator runs and for whom."""
+    """The subtask that an operator belongs to, and its clock."""
 
     subtask: SubtaskId
     parallelism: int
@@ -39,7 +39,7 @@ def no_known_changes(checkpoint: CheckpointId) -> pa.Buffer | None:
 
 @dataclass(frozen=True, slots=True)
 class KeyedSnapshot:
-    """One keyed state at a barrier, to be written beside the mailbox, once, in one of two ways."""
+    """One keyed state at a barrier, to be written on an upload thread, once, in one of two ways."""
 
     groups: KeyGroupRange
     write: Callable[[], pa.Buffer]
@@ -56,7 +56,7 @@ class ListSnapshot:
     name: str
     redistribution: Redistribution
     items: Sequence[bytes]
-    """May be encoded when they are looked at, which is once and beside the mailbox."""
+    """May be encoded when they are read, which is once and on an upload thread."""
 
 
 def nothing_to_release() -> None:
@@ -65,20 +65,20 @@ def nothing_to_release() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """The synchronous part of a snapshot: cheap to take, whatever the size of the state."""
+    """The synchronous part of a snapshot: cheap to take, regardless of the size of the state."""
 
     keyed: tuple[KeyedSnapshot, ...] = ()
     lists: tuple[ListSnapshot, ...] = ()
     transactions: tuple[Transaction, ...] = ()
     before_ack: tuple[Callable[[], None], ...] = ()
-    """Makes sealed transactions durable; runs beside the mailbox, and raising is a decline."""
+    """Makes sealed transactions durable; runs on an upload thread, and raising is a decline."""
     release: Callable[[], None] = nothing_to_release
     """Frees the old versions that were kept for this snapshot. Called once, from any thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class RestoredState:
-    """What a subtask begins with, read and verified."""
+    """The state that a subtask starts with, read and verified."""
 
     keyed: Sequence[tuple[KeyGroupRange, pa.Buffer]] = ()
     """Arrow files, each with the key groups that are meant; a file may hold more."""
@@ -104,7 +104,7 @@ class Operator(Protocol):
         """Whether a timer waits to be fired, by event time or by the clock."""
 
     def fire(self) -> Iterable[Batch]:
-        """Fire a bounded number of due timers; ``is_due`` tells whether more wait."""
+        """Fire a bounded number of due timers; ``is_due`` is true if more wait."""
 
     def next_timer(self) -> Millis | None:
         """When the clock alone will make a timer due."""
@@ -125,4 +125,4 @@ class Operator(Protocol):
         """The checkpoint is complete and its output is committed."""
 
     def close(self) -> None:
-        """The subtask is gone, for good or to be started anew."""
+        """The subtask has ended; it may be started again."""

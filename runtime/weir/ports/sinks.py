@@ -1,8 +1,8 @@
 """What a slot and a driver expect of a sink: transactions that are sealed here, committed there.
 
-A slot's writer puts rows into a transaction that nobody sees, and seals it at each barrier. The
+A slot's writer puts rows into a hidden transaction, and seals it at each barrier. The
 driver's committer makes sealed transactions visible once their checkpoint is complete. Committing
-is idempotent by number; a transaction's name says who made it (spec R5).
+is idempotent by number; a transaction's name contains its writer (spec R5).
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ class SealedTransaction:
 
     name: str
     make_durable: Callable[[], None]
-    """Runs beside the mailbox, before the ack; raising declines the checkpoint."""
+    """Runs on an upload thread, before the ack; raising declines the checkpoint."""
 
 
 class Writer(Protocol):
@@ -31,11 +31,11 @@ class Writer(Protocol):
         """End the open transaction; None if it has no rows."""
 
     def close(self) -> None:
-        """Leave everything as it is: whoever restarts the subtask resolves it."""
+        """Leave everything as it is: the restart of the subtask resolves it."""
 
 
 class Committer(Protocol):
-    """The driver's end of a sink. Belongs to one thread beside the driver's loop."""
+    """The driver's end of a sink. Belongs to one thread other than the driver's loop."""
 
     def commit(self, sequence: int, names: tuple[str, ...]) -> None:
         """Make these visible together; the same number again is a no-op."""
@@ -48,7 +48,7 @@ class Committer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SinkOwner:
-    """Who writes to a sink's place."""
+    """The job that writes to a sink's target."""
 
     job: str
     """The job's checkpoint directory."""
@@ -56,7 +56,7 @@ class SinkOwner:
     commits: int
     """The highest number that one of its commits has; zero if none was made."""
     may_take_over: bool
-    """It restores what lies outside its own directory, so it may go on with another's output."""
+    """It restores state from outside its own directory, so it may continue another's output."""
 
     def __str__(self) -> str:
         return f"sink {self.sink} of job {self.job}"

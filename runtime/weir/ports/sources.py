@@ -19,7 +19,7 @@ SPLITS = "splits"
 
 
 EVENT_TIME = "event time"
-"""The name of another state, where a source tells the time: one item, from each of its readers."""
+"""The name of the state with a source's event time: one item from each of its readers."""
 
 
 class CheckpointedTime(NamedTuple):
@@ -74,7 +74,7 @@ class Reader(Protocol):
 
     @property
     def position(self) -> str:
-        """Where reading goes on behind the last batch that was returned."""
+        """Where reading continues after the last batch that was returned."""
 
     @property
     def is_exhausted(self) -> bool:
@@ -113,9 +113,9 @@ class CheckpointListener(Protocol):
     """What a source may be besides: one that wants to know what is never asked for again."""
 
     def completed(self, seen: str, unread: tuple[SplitId, ...]) -> None:
-        """Called in the driver, beside the loop, after a checkpoint that a job recovers from.
+        """Called in the driver, on a separate thread, after a checkpoint that a job recovers from.
 
-        What discovery had seen by then has been read for good, except these splits.
+        What discovery had seen by then is never read again, except these splits.
         """
 
     def stop(self) -> None:

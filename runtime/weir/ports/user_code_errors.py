@@ -1,9 +1,9 @@
-"""What a slot is told when the user's code fails, in words that lead to the line and the row.
+"""Describes an error of user code by the failing line and row.
 
 The exception that the user's code raised is the cause of this one, so a traceback ends where the
-mistake is. A slot's traceback stays in the log of its executor, so the words name the user's own
-lines too: not those of Weir, of Spark or of a library, which the user did not write. All of it is
-text that is short enough for a log line and a dashboard.
+error is. A slot's traceback stays in the log of its executor, so the description names the user's
+own lines too: not those of Weir, of Spark or of a library, which the user did not write. The text
+is short enough for a log line and a dashboard.
 """
 
 import sysconfig
@@ -38,7 +38,7 @@ def user_frames(error: BaseException) -> tuple[str, ...]:
 
 
 def describe_error(error: BaseException) -> str:
-    """What was raised and where. A refusal of ours says all of that itself.
+    """What was raised and where. A refusal of Weir already contains both.
 
     Of ``BaseException``, because a panic of native code (PyO3's ``PanicException``) is no
     ``Exception``, and code that must answer for whatever is raised reports this.

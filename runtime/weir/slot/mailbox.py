@@ -410,7 +410,7 @@ class Mailbox:
     def failed(
         self, hosted: SubtaskRunner, cause: FailureCause, words: str, error: str = ""
     ) -> None:
-        """SubtaskMessage the driver, once; what becomes of the subtask is its decision."""
+        """Tell the driver, once; what becomes of the subtask is its decision."""
         if hosted.has_failed:
             return
         hosted.has_failed = True

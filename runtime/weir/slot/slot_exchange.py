@@ -26,7 +26,7 @@ class SlotExchange:
         self._local: deque[News] = deque()
         self._early: dict[tuple[SubtaskId, Run], list[tuple[ChannelId, object]]] = defaultdict(list)
 
-    # -- subtask_addresses
+    # -- addresses
 
     def seat(self, deploy: DeploySubtasks) -> None:
         """A deployment says where everybody sits; only its own subtasks begin anew."""

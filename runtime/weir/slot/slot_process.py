@@ -89,7 +89,7 @@ def host_subtasks(setting: SlotSetting, executor: str, task_attempt: int) -> Non
 
 
 def say(link: MessageLink, said: object) -> None:
-    """SubtaskMessage the driver; an ack that no message holds becomes a decline that says so."""
+    """Tell the driver; an ack that no message holds becomes a decline that says so."""
     try:
         link.send(said if isinstance(said, SubtaskFailure) else EventReported(said))
     except MessageTooLong as problem:

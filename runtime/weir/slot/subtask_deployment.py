@@ -1,4 +1,4 @@
-"""Makes a subtask out of its stage and its state_assignment.
+"""Makes a subtask out of its stage and its state assignment.
 
 The operator is made by the mailbox's thread, which it belongs to; its state is read beside it, for
 that can take long, and not behind what a dead attempt still uploads. A subtask that cannot be made

@@ -1,9 +1,9 @@
 """Keeps the running aggregates of every key, in columns.
 
-A key's slot is its row in flat arrays, one for each accumulator, so that a batch is taken in by a
-few vectorised calls whatever its keys are. A capture is the table at one moment: taking it costs
-microseconds, reading it is the business of another thread, and the table goes on changing meanwhile
-(spec S2, S3). Neither key groups nor files are known here.
+A key's row number is its index in flat arrays, one for each accumulator, so a few vectorised calls
+process a batch, regardless of its keys. A capture is the table at one moment: taking it costs
+microseconds, another thread reads it, and the table continues to change meanwhile (spec S2, S3).
+Neither key groups nor files are known here.
 """
 
 from collections.abc import Sequence
@@ -52,21 +52,21 @@ class AggregateTable:
         return pa.schema([*self._keys, *kept])
 
     def update(self, batch: pa.RecordBatch) -> RowNumbers:
-        """Take the rows in. Returns the slot of each row's key."""
-        slots = self._slots_of([batch.column(field.name) for field in self._keys])
-        rows = {column: self._rows_of(column, slots, batch) for column in self._inputs}
+        """Take the rows in. Returns the row of each row's key."""
+        row_numbers = self._row_numbers_of([batch.column(field.name) for field in self._keys])
+        rows = {column: self._rows_of(column, row_numbers, batch) for column in self._inputs}
         # A sum of doubles may well run over, and NaN is a value: neither is worth a warning.
         with np.errstate(over="ignore", invalid="ignore"):
             for one, place in self._accumulators.items():
                 one.reduction.fold(self._columns.arrays[place], *rows[one.column])
-        return slots
+        return row_numbers
 
-    def rows(self, slots: RowNumbers) -> list[pa.Array]:
-        """The key columns, then the aggregates as they stand, of the keys in these slots."""
-        columns = self._index.keys_of(slots)
+    def rows(self, row_numbers: RowNumbers) -> list[pa.Array]:
+        """The key columns, then the aggregates as they stand, of the keys in these rows."""
+        columns = self._index.keys_of(row_numbers)
         for aggregate in self._aggregates:
             places = [self._accumulators[one] for one in aggregate.accumulators]
-            kept = [self._columns.arrays[place][slots] for place in places]
+            kept = [self._columns.arrays[place][row_numbers] for place in places]
             columns.append(aggregate.results(kept))
         return columns
 
@@ -81,10 +81,10 @@ class AggregateTable:
         self._index.reserve(self.size + table.num_rows)
         self._columns.reserve(self.size + table.num_rows)
         for batch in table.to_batches():
-            slots = self._slots_of(batch.columns[: len(self._keys)])
+            row_numbers = self._row_numbers_of(batch.columns[: len(self._keys)])
             for array, place in zip(self._columns.arrays, places, strict=True):
-                # Where nothing was counted, a fresh slot has what is needed already.
-                loaded, values = _without_nulls(slots, batch.column(place))
+                # Where nothing was counted, a fresh row has what is needed already.
+                loaded, values = _without_nulls(row_numbers, batch.column(place))
                 array[loaded] = values
 
     def places(self, stored: pa.Schema) -> list[int]:
@@ -93,20 +93,20 @@ class AggregateTable:
         return [self._place_of(one, stored) for one in self._accumulators]
 
     def _rows_of(
-        self, column: str, slots: RowNumbers, batch: pa.RecordBatch
+        self, column: str, row_numbers: RowNumbers, batch: pa.RecordBatch
     ) -> tuple[RowNumbers, Array]:
-        """The slots and values where a column is not null; only counted, it can be of any type."""
+        """The rows and values where a column is not null; only counted, it can be of any type."""
         if column in self._numbers:
-            return _without_nulls(slots, batch.column(column))
+            return _without_nulls(row_numbers, batch.column(column))
         valid = validity_of(batch.column(column)) if column else None
-        present = slots if valid is None else slots[valid]
+        present = row_numbers if valid is None else row_numbers[valid]
         return present, present
 
-    def _slots_of(self, keys: Sequence[pa.Array]) -> RowNumbers:
-        slots = self._index.slots(keys)
+    def _row_numbers_of(self, keys: Sequence[pa.Array]) -> RowNumbers:
+        row_numbers = self._index.row_numbers(keys)
         self._columns.reserve(self.size)
-        self._columns.before_write(slots)
-        return slots
+        self._columns.before_write(row_numbers)
+        return row_numbers
 
     def _check_keys(self, stored: pa.Schema) -> None:
         wanted = [(field.name, field.type) for field in self._keys]
@@ -138,7 +138,7 @@ class AggregateTable:
 
 
 class CapturedTable:
-    """The table at one moment. Belongs to whoever writes it down."""
+    """The table at one moment. Belongs to the thread that writes it."""
 
     def __init__(
         self,
@@ -152,18 +152,18 @@ class CapturedTable:
         self._accumulators = accumulators
         self._frozen = frozen
 
-    def read(self, slots: RowNumbers | None = None) -> pa.Table:
-        """The key columns, then the accumulators by name: of these slots, or of all.
+    def read(self, row_numbers: RowNumbers | None = None) -> pa.Table:
+        """The key columns, then the accumulators by name: of these rows, or of all.
 
         May be called once, by any thread.
         """
         arrays = self._frozen.read()
-        if slots is None:
-            slots = np.arange(self._frozen.size)
+        if row_numbers is None:
+            row_numbers = np.arange(self._frozen.size)
         else:
-            arrays = [array[slots] for array in arrays]
+            arrays = [array[row_numbers] for array in arrays]
         by_accumulator = dict(zip(self._accumulators, arrays, strict=True))
-        columns = self._index.keys_of(slots)
+        columns = self._index.keys_of(row_numbers)
         fields = list(self._keys)
         for one, values in by_accumulator.items():
             count = None if one.reduction.counts else by_accumulator[count_of(one.column)]
@@ -176,11 +176,11 @@ class CapturedTable:
         self._frozen.release()
 
 
-def _without_nulls(slots: RowNumbers, column: pa.Array) -> tuple[RowNumbers, Array]:
+def _without_nulls(row_numbers: RowNumbers, column: pa.Array) -> tuple[RowNumbers, Array]:
     valid = validity_of(column)
     if valid is None:
-        return slots, values_of(column)
-    return slots[valid], values_of(column)[valid]
+        return row_numbers, values_of(column)
+    return row_numbers[valid], values_of(column)[valid]
 
 
 def _listed(fields: Sequence[tuple[str, pa.DataType]]) -> str:

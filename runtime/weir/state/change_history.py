@@ -1,4 +1,4 @@
-"""Remembers which slots changed between captures, so that a snapshot can hold only those.
+"""Remembers which rows changed between captures, so that a snapshot can hold only those.
 
 A capture ends an interval. What changed since an earlier capture is what changed in the intervals
 behind it. Intervals before the newest completed checkpoint will never be asked for; those of
@@ -18,10 +18,10 @@ MOST_INTERVALS = 64
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The slots that changed behind that checkpoint's capture, up to the next."""
+    """The rows that changed behind that checkpoint's capture, up to the next."""
 
     after: CheckpointId
-    slots: RowNumbers
+    row_numbers: RowNumbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,10 @@ class CapturedChanges:
     intervals: tuple[Interval, ...]
 
     def changed_since(self, checkpoint: CheckpointId) -> RowNumbers | None:
-        """Each slot once; None if the past does not reach that far."""
+        """Each row once; None if the past does not reach that far."""
         for position, interval in enumerate(self.intervals):
             if interval.after == checkpoint:
-                later = [other.slots for other in self.intervals[position:]]
+                later = [other.row_numbers for other in self.intervals[position:]]
                 return np.unique(np.concatenate(later))
         return None
 
@@ -50,8 +50,8 @@ class ChangeHistory:
     def restored(self, checkpoint: CheckpointId) -> None:
         self._begun_after = checkpoint
 
-    def changed(self, slots: RowNumbers, size: int) -> None:
-        self._current.add(slots, size)
+    def changed(self, row_numbers: RowNumbers, size: int) -> None:
+        self._current.add(row_numbers, size)
 
     def captured(self, checkpoint: CheckpointId) -> CapturedChanges:
         """The interval ends here, and the next begins."""
@@ -61,5 +61,5 @@ class ChangeHistory:
         return CapturedChanges(self._intervals)
 
     def completed(self, checkpoint: CheckpointId) -> None:
-        """Nobody builds on anything older any more."""
+        """No snapshot builds on an older one any more."""
         self._intervals = tuple(i for i in self._intervals if i.after >= checkpoint)

@@ -1,11 +1,11 @@
-"""Keeps slots in chunks that snapshots and the running state share until somebody writes.
+"""Keeps rows in chunks that snapshots and the running state share until one of them is written.
 
-A snapshot takes the list of chunks, a pointer for each thousand slots, and marks every chunk as
+A snapshot takes the list of chunks, a pointer for each thousand rows, and marks every chunk as
 shared; the first write to a shared chunk copies that one chunk and leaves the old to the snapshots
 (spec S3). So a capture does not grow with the values, any number of captures may be alive, and
-whoever writes a snapshot down reads lists that nobody changes any more.
+the writer of a snapshot reads lists that never change again.
 
-A slot holds None or a value that nobody ever changes; what it means is not known here.
+A row holds None or an immutable value; what it means is not known here.
 """
 
 from typing import Generic, TypeAlias, TypeVar
@@ -21,7 +21,7 @@ _SHARED = b"\x01"
 
 
 class Chunks(Generic[T]):
-    """A growing column of slots."""
+    """A growing column of rows."""
 
     __slots__ = ("captures", "chunks", "shared")
 
@@ -48,8 +48,8 @@ class Chunks(Generic[T]):
             self.shared[number] = 0
         return self.chunks[number]
 
-    def put(self, slot: int, value: T | None) -> None:
-        self.own(slot >> CHUNK_BITS)[slot & OFFSET_MASK] = value
+    def put(self, row_number: int, value: T | None) -> None:
+        self.own(row_number >> CHUNK_BITS)[row_number & OFFSET_MASK] = value
 
-    def at(self, slot: int) -> T | None:
-        return self.chunks[slot >> CHUNK_BITS][slot & OFFSET_MASK]
+    def at(self, row_number: int) -> T | None:
+        return self.chunks[row_number >> CHUNK_BITS][row_number & OFFSET_MASK]

@@ -1,9 +1,9 @@
 """Holds arrays that can be frozen in a moment and go on changing.
 
 A snapshot must be the state at the barrier, and the mailbox must not wait for it (spec S2, S3). The
-arrays stay flat, for vectorised updates; they are thought of as chunks of a few slots. Before the
-first write into a chunk after a freeze, its content is set aside for the snapshot; what nobody
-wrote to is read in place. Chunks are small, so that a batch of scattered keys sets aside little
+arrays stay flat, for vectorised updates; they are thought of as chunks of a few rows. Before the
+first write into a chunk after a freeze, its content is set aside for the snapshot; the other
+chunks are read in place. Chunks are small, so that a batch of scattered keys sets aside little
 more than it touches: no batch pays for the whole state. Once a snapshot has been read, it costs the
 mailbox nothing.
 
@@ -29,7 +29,7 @@ _Aside = tuple[npt.NDArray[np.int64], list[Array]]
 
 
 class CopyOnWrite:
-    """Arrays of equal length, each with the value that a fresh slot begins with."""
+    """Arrays of equal length, each with the value that a fresh row begins with."""
 
     def __init__(self, beginnings: Sequence[np.generic]) -> None:
         self._beginnings = tuple(beginnings)
@@ -39,7 +39,7 @@ class CopyOnWrite:
         self._capacity = _FIRST_CAPACITY
 
     def reserve(self, size: int) -> None:
-        """Have room for so many slots."""
+        """Have room for so many rows."""
         if size <= self._capacity:
             return
         self._capacity = max(_chunks(size) * CHUNK, 2 * self._capacity)
@@ -48,18 +48,18 @@ class CopyOnWrite:
             for array, beginning in zip(self.arrays, self._beginnings, strict=True)
         ]
 
-    def before_write(self, slots: npt.NDArray[np.int64]) -> None:
-        """Keep for the snapshots what a write to these slots would destroy."""
+    def before_write(self, row_numbers: npt.NDArray[np.int64]) -> None:
+        """Keep for the snapshots what a write to these rows would destroy."""
         if not self._frozen:
             return
-        chunks = slots >> CHUNK_BITS
+        chunks = row_numbers >> CHUNK_BITS
         with self._lock:
             for frozen in self._frozen:
                 frozen.set_aside(chunks, self.arrays)
 
     def freeze(self, size: int) -> "Frozen":
-        """The first ``size`` slots as they are now. Takes as long for many as for few."""
-        assert size <= self._capacity, "slots are reserved before they are used"
+        """The first ``size`` rows as they are now. Takes as long for many as for few."""
+        assert size <= self._capacity, "rows are reserved before they are used"
         frozen = Frozen(self, size, self._lock)
         with self._lock:
             self._frozen.append(frozen)
@@ -93,7 +93,7 @@ class Frozen:
             self._is_safe[unsafe] = True
 
     def read(self) -> list[Array]:
-        """The arrays as they were. May be called once, by any thread, while the mailbox goes on."""
+        """The arrays as they were. Callable once, by any thread, while the mailbox continues."""
         assert not self._is_read, "a frozen version is read once: what was read may change since"
         self._is_read = True
         chunks = len(self._is_safe)
@@ -131,7 +131,7 @@ class Frozen:
 
     def _expect_not_released(self) -> None:
         if self._is_released:
-            raise CancelledError("the snapshot was given up while it was being written")
+            raise CancelledError("the snapshot was aborted while it was being written")
 
 
 def _chunks(size: int) -> int:

@@ -1,13 +1,13 @@
-"""Gives every key a slot: a small dense number that says where the key's values lie in arrays.
+"""Gives every key a row number: a small dense number, the key's index into the arrays of values.
 
-Per-key work in Python would cost more than everything else in an aggregation together, so a batch
-of numbers is looked up at once, by open addressing in NumPy: all rows probe their home cell, the
-few that met another key go on together. Other keys are brought down to numbers first: a string by a
+A loop over keys in Python would cost more than the rest of an aggregation, so NumPy looks up a
+batch of numbers at once, by open addressing: all rows probe their home cell, and the few that found
+another key there continue together. Other keys are mapped to numbers first: a string by a
 dictionary of the batch's distinct values, several columns by the pair of numbers that the first
 columns and the next one have.
 
-RowNumbers are given out in ascending order and never taken back, and a key never changes. So keys may be
-read from another thread, for slots that were given out before, while the mailbox adds new ones.
+Row numbers are assigned in ascending order and never reused, and a key never changes. So another
+thread may read the keys of row numbers that were assigned before, while the mailbox adds new ones.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ _SECOND_FACTOR = np.uint64(0xD6E8FEB86659FD93)
 
 
 class NumberIndex:
-    """RowNumbers of 64-bit numbers. At most half of its cells are ever taken."""
+    """Row numbers of 64-bit numbers. At most half of its cells are ever taken."""
 
     def __init__(self) -> None:
         self._bits = _FIRST_BITS
@@ -45,61 +45,63 @@ class NumberIndex:
     def size(self) -> int:
         return self._size
 
-    def numbers_of(self, slots: RowNumbers) -> Numbers:
-        return self._numbers[slots]
+    def numbers_of(self, row_numbers: RowNumbers) -> Numbers:
+        return self._numbers[row_numbers]
 
-    def slots(self, numbers: Numbers) -> RowNumbers:
-        """The slot of each number; those that are new get one now."""
-        slots = self._find(numbers)
-        missing = np.flatnonzero(slots == _FREE)
+    def row_numbers(self, numbers: Numbers) -> RowNumbers:
+        """The row of each number; those that are new get one now."""
+        row_numbers = self._find(numbers)
+        missing = np.flatnonzero(row_numbers == _FREE)
         if len(missing):
-            slots[missing] = self._insert(numbers[missing])
-        return slots
+            row_numbers[missing] = self._insert(numbers[missing])
+        return row_numbers
 
     def reserve(self, size: int) -> None:
         """Have at least two cells for each of so many numbers."""
         if 2 * size <= len(self._cells):
             return
-        slots = self._cells[self._cells >= 0]
+        row_numbers = self._cells[self._cells >= 0]
         self._bits = (2 * size - 1).bit_length()
         self._cells = np.full(1 << self._bits, _FREE, np.int32)
-        homes = self._homes(self._numbers[slots])
+        homes = self._homes(self._numbers[row_numbers])
         # The old cells were in the order of their homes but for short runs, and sorting by runs is
         # quick with that. In order, each number takes its home or the cell behind the one before.
         order = np.argsort(homes, kind="stable")
-        ranks = np.arange(len(slots))
+        ranks = np.arange(len(row_numbers))
         cells = np.maximum.accumulate(homes[order] - ranks) + ranks
         fitting = int(np.searchsorted(cells, len(self._cells)))
-        self._cells[cells[:fitting]] = slots[order[:fitting]]
-        for slot in slots[order[fitting:]]:
-            self._cells[np.flatnonzero(self._cells == _FREE)[0]] = slot
+        self._cells[cells[:fitting]] = row_numbers[order[:fitting]]
+        for row_number in row_numbers[order[fitting:]]:
+            self._cells[np.flatnonzero(self._cells == _FREE)[0]] = row_number
 
     def without_number(self) -> int:
-        """A slot that no number leads to."""
+        """A row that no number leads to."""
         return int(self._append(np.zeros(1, np.int64))[0])
 
     def _find(self, numbers: Numbers) -> RowNumbers:
         cells = self._homes(numbers)
-        slots = self._cells.take(cells).astype(np.int64)
-        # A free cell's slot is -1, which reads some number and is no match anyway.
-        astray = np.flatnonzero((self._numbers.take(slots, mode="wrap") != numbers) & (slots >= 0))
+        row_numbers = self._cells.take(cells).astype(np.int64)
+        # A free cell's row is -1, which reads some number and is no match anyway.
+        astray = np.flatnonzero(
+            (self._numbers.take(row_numbers, mode="wrap") != numbers) & (row_numbers >= 0)
+        )
         cells, wanted = cells[astray], numbers[astray]
         while len(astray):
             cells = self._next(cells)
             met = self._cells[cells]
-            slots[astray] = met
+            row_numbers[astray] = met
             again = (met >= 0) & (self._numbers[met] != wanted)
             astray, cells, wanted = astray[again], cells[again], wanted[again]
-        return slots
+        return row_numbers
 
     def _insert(self, wanted: Numbers) -> RowNumbers:
-        """RowNumbers for numbers that have none yet, of which some may be equal.
+        """Row numbers for numbers that have none yet, of which some may be equal.
 
         All write their own mark into the free cell that they came to; whose mark stays has won the
-        cell. Who met the same number there has its slot, and the others go on to the next cell.
+        cell. Equal numbers share the winner's row, and the others continue with the next cell.
         """
         self.reserve(self._size + len(wanted))
-        slots = np.empty(len(wanted), np.int64)
+        row_numbers = np.empty(len(wanted), np.int64)
         rows = np.arange(len(wanted), dtype=np.int32)
         cells = self._homes(wanted)
         while len(rows):
@@ -110,21 +112,21 @@ class NumberIndex:
             self._cells[cells[won]] = self._append(wanted[won])
             met = self._cells[cells]
             others = self._numbers[met] != wanted
-            slots[rows] = met
+            row_numbers[rows] = met
             rows, cells, wanted = rows[others], self._next(cells[others]), wanted[others]
-        return slots
+        return row_numbers
 
     def _append(self, new: Numbers) -> RowNumbers:
         size = self._size + len(new)
-        assert size < 1 << 31, "a cell holds 31 bits of a slot"
+        assert size < 1 << 31, "a cell holds 31 bits of a row"
         if size > len(self._numbers):
             roomy = np.zeros(max(size, 2 * len(self._numbers)), np.int64)
             roomy[: self._size] = self._numbers[: self._size]
             self._numbers = roomy
         self._numbers[self._size : size] = new
-        slots = np.arange(self._size, size)
+        row_numbers = np.arange(self._size, size)
         self._size = size
-        return slots
+        return row_numbers
 
     def _next(self, cells: Numbers) -> Numbers:
         return cells + 1 & len(self._cells) - 1
@@ -146,7 +148,7 @@ def spread(numbers: Numbers) -> npt.NDArray[np.uint64]:
 
 
 class _ColumnIndex(Protocol):
-    """RowNumbers of the values of one column; null is a value like others."""
+    """Row numbers of the values of one column; null is a value like others."""
 
     @property
     def size(self) -> int: ...
@@ -154,9 +156,9 @@ class _ColumnIndex(Protocol):
     def reserve(self, size: int) -> None:
         """Have room for so many distinct values."""
 
-    def slots(self, column: pa.Array) -> RowNumbers: ...
+    def row_numbers(self, column: pa.Array) -> RowNumbers: ...
 
-    def values_of(self, slots: RowNumbers) -> pa.Array: ...
+    def values_of(self, row_numbers: RowNumbers) -> pa.Array: ...
 
 
 class _FixedWidth:
@@ -174,21 +176,21 @@ class _FixedWidth:
     def reserve(self, size: int) -> None:
         self._index.reserve(size)
 
-    def slots(self, column: pa.Array) -> RowNumbers:
+    def row_numbers(self, column: pa.Array) -> RowNumbers:
         numbers = self._encode(column)
         valid = validity_of(column)
         if valid is None:
-            return self._index.slots(numbers)
+            return self._index.row_numbers(numbers)
         if self._null == _FREE:
             self._null = self._index.without_number()
-        slots = np.full(len(column), self._null, np.int64)
-        slots[valid] = self._index.slots(numbers[valid])
-        return slots
+        row_numbers = np.full(len(column), self._null, np.int64)
+        row_numbers[valid] = self._index.row_numbers(numbers[valid])
+        return row_numbers
 
-    def values_of(self, slots: RowNumbers) -> pa.Array:
-        numbers = self._index.numbers_of(slots)
+    def values_of(self, row_numbers: RowNumbers) -> pa.Array:
+        numbers = self._index.numbers_of(row_numbers)
         values = numbers.view(np.float64) if pa.types.is_floating(self._kind) else numbers
-        return arrow_of(values, slots != self._null, self._kind)
+        return arrow_of(values, row_numbers != self._null, self._kind)
 
     def _encode(self, column: pa.Array) -> Numbers:
         values = values_of(column)
@@ -202,7 +204,7 @@ class _Varying:
 
     def __init__(self, kind: pa.DataType) -> None:
         self._kind = kind
-        self._slots: dict[object, int] = {}
+        self._row_numbers: dict[object, int] = {}
         self._values: list[object] = []
 
     @property
@@ -212,28 +214,28 @@ class _Varying:
     def reserve(self, size: int) -> None:
         """A dictionary makes room by itself."""
 
-    def slots(self, column: pa.Array) -> RowNumbers:
+    def row_numbers(self, column: pa.Array) -> RowNumbers:
         encoded = column.dictionary_encode(null_encoding="encode")
         values = encoded.dictionary.to_pylist()
-        distinct = list(map(self._slots.get, values))
+        distinct = list(map(self._row_numbers.get, values))
         if None in distinct:
-            distinct = list(map(self._slot, values))
+            distinct = list(map(self._row_number, values))
         codes: npt.NDArray[np.int32] = values_of(encoded.indices)
         return np.array(distinct, np.int64)[codes]
 
-    def values_of(self, slots: RowNumbers) -> pa.Array:
+    def values_of(self, row_numbers: RowNumbers) -> pa.Array:
         values = self._values
-        return pa.array([values[slot] for slot in slots.tolist()], self._kind)
+        return pa.array([values[row_number] for row_number in row_numbers.tolist()], self._kind)
 
-    def _slot(self, value: object) -> int:
-        slot = self._slots.setdefault(value, len(self._values))
-        if slot == len(self._values):
+    def _row_number(self, value: object) -> int:
+        row_number = self._row_numbers.setdefault(value, len(self._values))
+        if row_number == len(self._values):
             self._values.append(value)
-        return slot
+        return row_number
 
 
 class KeyIndex:
-    """RowNumbers of rows by their key columns, of whatever types and however many."""
+    """Row numbers by key columns, of any types and any number."""
 
     def __init__(self, fields: Sequence[pa.Field]) -> None:
         """Refuses types that cannot be keys."""
@@ -244,28 +246,28 @@ class KeyIndex:
 
     @property
     def size(self) -> int:
-        """How many keys there are; their slots are the numbers below."""
+        """How many keys there are; their rows are the numbers below."""
         return self._pairs[-1].size if self._pairs else self._columns[0].size
 
     def reserve(self, size: int) -> None:
         """Have room for so many keys, so as not to grow again and again on the way there."""
         (self._pairs[-1] if self._pairs else self._columns[0]).reserve(size)
 
-    def slots(self, keys: Sequence[pa.Array]) -> RowNumbers:
-        """The slot of each row; keys that are new get one now."""
-        slots = self._columns[0].slots(keys[0])
+    def row_numbers(self, keys: Sequence[pa.Array]) -> RowNumbers:
+        """The row of each row; keys that are new get one now."""
+        row_numbers = self._columns[0].row_numbers(keys[0])
         for pair, column, values in zip(self._pairs, self._columns[1:], keys[1:], strict=True):
-            slots = pair.slots(slots << _HALF | column.slots(values))
-        return slots
+            row_numbers = pair.row_numbers(row_numbers << _HALF | column.row_numbers(values))
+        return row_numbers
 
-    def keys_of(self, slots: RowNumbers) -> list[pa.Array]:
-        """The key columns of these slots. Any thread may ask for slots that it was given."""
+    def keys_of(self, row_numbers: RowNumbers) -> list[pa.Array]:
+        """The key columns of these rows. Any thread may ask for rows that it was given."""
         keys = []
         for pair, column in zip(reversed(self._pairs), reversed(self._columns), strict=False):
-            pairs = pair.numbers_of(slots)
+            pairs = pair.numbers_of(row_numbers)
             keys.append(column.values_of(pairs & _LOW_HALF))
-            slots = pairs >> _HALF
-        keys.append(self._columns[0].values_of(slots))
+            row_numbers = pairs >> _HALF
+        keys.append(self._columns[0].values_of(row_numbers))
         return keys[::-1]
 
 

@@ -5,7 +5,7 @@ A file has the key columns under their own names, then the state's columns, whos
 entry of a map or a timer. No object of the user's is ever pickled into it (spec X2).
 
 A file must have been written by a state of the same name and kind, whose rows can be read as the
-state is declared now (``weir.state.schema_evolution``); what cannot is said.
+state is declared now (``weir.state.schema_evolution``); what cannot be read is refused.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -49,7 +49,7 @@ class Keys:
 
 
 Known = Mapping[CheckpointId, Mapping[str, Version]]
-"""Earlier captures that changes can be told from, by checkpoint and by state."""
+"""Earlier captures to compare with, by checkpoint and by state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +63,15 @@ class CapturedStates:
 
 
 def capture(
-    slots: RowIndex,
+    row_index: RowIndex,
     states: Sequence[KeyedColumn],
     keys: Keys,
     groups: KeyGroupRange,
     known: Known,
 ) -> CapturedStates:
     """One piece for each state, as of now."""
-    frozen = slots.capture([state.column for state in states])
-    now = slots.cursor.now
+    frozen = row_index.capture([state.column for state in states])
+    now = row_index.cursor.now
     versions = {s.name: column.version for s, column in zip(states, frozen, strict=True)}
 
     def release() -> None:
@@ -85,7 +85,7 @@ def capture(
 
 @dataclass(frozen=True, slots=True)
 class _Writing:
-    """Lays one state down; called beside the mailbox, while processing goes on."""
+    """Writes one state; called on an upload thread, while processing continues."""
 
     state: KeyedColumn
     frozen: FrozenColumn[object]
@@ -137,8 +137,8 @@ def state_schema_of(state: KeyedColumn, keys: Keys) -> StateSchema:
     return StateSchema(state.name, state.kind, keys.fields, state.fields)
 
 
-def load(restored: KeyedState, slots: RowIndex, state: KeyedColumn, keys: Keys) -> bool:
-    """Put the rows of a file into the slots of their keys; whether it was declared differently."""
+def load(restored: KeyedState, row_index: RowIndex, state: KeyedColumn, keys: Keys) -> bool:
+    """Put the rows of a file into the rows of their keys; whether it was declared differently."""
     stored, declared = _stored_shape(restored), state_schema_of(state, keys)
     if found := incompatibilities(stored, declared):
         raise JobRejected(
@@ -146,9 +146,9 @@ def load(restored: KeyedState, slots: RowIndex, state: KeyedColumn, keys: Keys) 
             "; ".join(found),
             "declare it as it was, or give the new one another name",
         )
-    for key, its_rows in _rows_by_key(restored.table, state, keys, slots.cursor.now).items():
-        slots.seek(key)
-        state.load(slots.cursor.slot, its_rows, slots.cursor.now)
+    for key, its_rows in _rows_by_key(restored.table, state, keys, row_index.cursor.now).items():
+        row_index.seek(key)
+        state.load(row_index.cursor.row_number, its_rows, row_index.cursor.now)
     return not is_unchanged(stored, declared)
 
 

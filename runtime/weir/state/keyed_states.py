@@ -1,12 +1,12 @@
 """Keeps the value, list and map states of keys, typed and safe to be shared with snapshots.
 
-What lies in a slot is never changed in place, except for the end of a list and for a map that was
+The content of a row is never changed in place, except for the end of a list and for a map that was
 made after the newest capture. A list is kept with its length: appending behind the end is invisible
 to a snapshot that knows the shorter length, so an append copies nothing. A map remembers how many
 captures there were when it was made, and is copied by the first write after another one.
 
-Each state also says how its slots become flat rows of a snapshot's file, and how such rows become a
-slot again; the files themselves are the business of ``weir.state.keyed_snapshot``.
+Each state also defines how its rows become flat rows of a snapshot's file and are read back;
+``weir.state.keyed_snapshot`` writes and reads the files.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,20 +29,20 @@ Entries: TypeAlias = tuple[int, dict[Row, Any]]
 
 
 class KeyedColumn(Protocol):
-    """A state, as those see it who write it to files and read it back."""
+    """A state, as far as writing it to files and reading it back needs it."""
 
     name: str
     kind: str
-    """One word for what the slots hold; a file of another kind is refused."""
+    """The kind of state in the rows; a file of another kind is refused."""
     fields: tuple[pa.Field, ...]
     """Of the flat rows; every name has a dot, so that none can be a key column's."""
     column: Chunks[Any]
 
-    def flat(self, stored: Any, now: Millis) -> Sequence[Row]:  # noqa: ANN401 - a slot's content
-        """The rows of one slot."""
+    def flat(self, stored: Any, now: Millis) -> Sequence[Row]:  # noqa: ANN401 - a row's content
+        """The rows of one row."""
 
-    def load(self, slot: int, rows: list[Row], now: Millis) -> None:
-        """Fill an empty slot with such rows, in any order."""
+    def load(self, row_number: int, rows: list[Row], now: Millis) -> None:
+        """Fill an empty row with such rows, in any order."""
 
 
 class ValueState:
@@ -50,11 +50,11 @@ class ValueState:
 
     kind = "value"
 
-    def __init__(self, name: str, slots: RowIndex, row_type: RowType) -> None:
+    def __init__(self, name: str, row_index: RowIndex, row_type: RowType) -> None:
         self.name = name
         self.fields = prefixed("value", row_type)
-        self.column: Chunks[Any] = slots.column()
-        self._cursor = slots.cursor
+        self.column: Chunks[Any] = row_index.column()
+        self._cursor = row_index.cursor
         self._freeze = row_type.freeze
         self._thaw = row_type.thaw
 
@@ -76,15 +76,15 @@ class ValueState:
 
     def clear(self) -> None:
         self._cursor.may_be_empty = True
-        self.column.put(self._cursor.slot, None)
+        self.column.put(self._cursor.row_number, None)
 
-    def flat(self, stored: Any, now: Millis) -> Sequence[Row]:  # noqa: ANN401 - a slot's content
+    def flat(self, stored: Any, now: Millis) -> Sequence[Row]:  # noqa: ANN401 - a row's content
         del now
         return (stored,)
 
-    def load(self, slot: int, rows: list[Row], now: Millis) -> None:
+    def load(self, row_number: int, rows: list[Row], now: Millis) -> None:
         del now
-        self.column.put(slot, self._freeze(rows[-1]))
+        self.column.put(row_number, self._freeze(rows[-1]))
 
 
 class ListState:
@@ -92,11 +92,11 @@ class ListState:
 
     kind = "list"
 
-    def __init__(self, name: str, slots: RowIndex, row_type: RowType) -> None:
+    def __init__(self, name: str, row_index: RowIndex, row_type: RowType) -> None:
         self.name = name
         self.fields = (ORDINAL, *prefixed("value", row_type))
-        self.column: Chunks[Any] = slots.column()
-        self._cursor = slots.cursor
+        self.column: Chunks[Any] = row_index.column()
+        self._cursor = row_index.cursor
         self._freeze = row_type.freeze
         self._thaw = row_type.thaw
 
@@ -123,19 +123,19 @@ class ListState:
 
     def clear(self) -> None:
         self._cursor.may_be_empty = True
-        self.column.put(self._cursor.slot, None)
+        self.column.put(self._cursor.row_number, None)
 
     def flat(self, stored: Elements, now: Millis) -> Sequence[Row]:
         del now
         return [(ordinal, *row) for ordinal, row in enumerate(islice(*stored))]
 
-    def load(self, slot: int, rows: list[Row], now: Millis) -> None:
+    def load(self, row_number: int, rows: list[Row], now: Millis) -> None:
         del now
         elements = [self._freeze(row[1:]) for row in sorted(rows, key=ordinal_of)]
-        self.column.put(slot, (elements, len(elements)))
+        self.column.put(row_number, (elements, len(elements)))
 
     def _stored(self) -> Elements | None:
-        stored: Elements | None = self.column.at(self._cursor.slot)
+        stored: Elements | None = self.column.at(self._cursor.row_number)
         return stored
 
     def _append(self, more: list[Any]) -> None:
@@ -143,7 +143,7 @@ class ListState:
             return
         elements, length = self._stored() or ([], 0)
         elements.extend(more)
-        self.column.put(self._cursor.slot, (elements, length + len(more)))
+        self.column.put(self._cursor.row_number, (elements, length + len(more)))
 
 
 class MapState:
@@ -151,12 +151,14 @@ class MapState:
 
     kind = "map"
 
-    def __init__(self, name: str, slots: RowIndex, user_keys: RowType, row_type: RowType) -> None:
+    def __init__(
+        self, name: str, row_index: RowIndex, user_keys: RowType, row_type: RowType
+    ) -> None:
         self.name = name
         self.fields = (*prefixed("user_key", user_keys), *prefixed("value", row_type))
-        self.column: Chunks[Any] = slots.column()
+        self.column: Chunks[Any] = row_index.column()
         self._key_width = len(user_keys.schema)
-        self._cursor = slots.cursor
+        self._cursor = row_index.cursor
         self._freeze_key = user_keys.freeze
         self._freeze = row_type.freeze
         self._thaw_key = user_keys.thaw or tuple
@@ -177,7 +179,7 @@ class MapState:
         self._own_entries()[frozen] = self._freeze(value)
 
     def items(self) -> Iterator[tuple[Row, Row]]:
-        """The entries of this moment, whatever happens to the map meanwhile."""
+        """The entries of this moment, even if the map changes meanwhile."""
         pairs = list(self._entries().items())
         return ((self._thaw_key(key), self._thaw(row)) for key, row in pairs)
 
@@ -192,28 +194,28 @@ class MapState:
 
     def clear(self) -> None:
         self._cursor.may_be_empty = True
-        self.column.put(self._cursor.slot, None)
+        self.column.put(self._cursor.row_number, None)
 
     def flat(self, stored: Entries, now: Millis) -> Sequence[Row]:
         del now
         return [(*key, *row) for key, row in stored[1].items()]
 
-    def load(self, slot: int, rows: list[Row], now: Millis) -> None:
+    def load(self, row_number: int, rows: list[Row], now: Millis) -> None:
         del now
         width = self._key_width
         entries = {self._freeze_key(row[:width]): self._freeze(row[width:]) for row in rows}
-        self.column.put(slot, (self.column.captures, entries))
+        self.column.put(row_number, (self.column.captures, entries))
 
     def _entries(self) -> dict[Row, Any]:
-        stored: Entries | None = self.column.at(self._cursor.slot)
+        stored: Entries | None = self.column.at(self._cursor.row_number)
         return {} if stored is None else stored[1]
 
     def _own_entries(self) -> dict[Row, Any]:
         captures = self.column.captures
-        stored: Entries | None = self.column.at(self._cursor.slot)
+        stored: Entries | None = self.column.at(self._cursor.row_number)
         if stored is None or stored[0] != captures:
             stored = (captures, {} if stored is None else stored[1].copy())
-            self.column.put(self._cursor.slot, stored)
+            self.column.put(self._cursor.row_number, stored)
         return stored[1]
 
 

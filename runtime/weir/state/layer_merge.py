@@ -1,4 +1,4 @@
-"""Finds out what counts of a whole file and of the layers of changes that lie over it.
+"""Merges a full file with the layers of changes above it.
 
 Read from the newest to the oldest, a key counts where it is seen first: with its rows, or as gone.
 """
@@ -12,7 +12,7 @@ from weir.state.columns import keys_of
 from weir.state.snapshot_files import KeyedState
 
 REMOVED = pa.field("state.removed", pa.bool_(), nullable=False)
-"""The column that tells a layer from a whole: whether the key has no value any more."""
+"""The column that only layers have: whether the key has no value any more."""
 
 
 def merge_layers(files: Sequence[KeyedState]) -> list[KeyedState]:

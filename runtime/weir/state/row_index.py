@@ -1,8 +1,8 @@
-"""Gives each key a slot, and every state of an operator a column of these slots.
+"""Gives each key a row, and every state of an operator a column of these rows.
 
-Finding a key costs one look into one dictionary; after that each state of the key is two list
-accesses away, because the cursor that all states share says where to look. A key whose states are
-all empty gives its slot back, so keys that come and go leave nothing behind.
+Finding a key costs one lookup in one dictionary; after that each state of the key is two list
+accesses away, because all states share the cursor with its position. A key whose states are
+all empty gives its row back, so keys that come and go leave nothing behind.
 
 The dictionary is not part of a snapshot: the keys are a column like any other.
 """
@@ -21,10 +21,10 @@ T = TypeVar("T")
 class Cursor:
     """The key that is being worked on, and the time at which."""
 
-    __slots__ = ("chunk", "may_be_empty", "now", "offset", "slot")
+    __slots__ = ("chunk", "may_be_empty", "now", "offset", "row_number")
 
     def __init__(self) -> None:
-        self.slot = self.chunk = self.offset = 0
+        self.row_number = self.chunk = self.offset = 0
         self.may_be_empty = False
         """Something was taken away from the key, or nothing was ever put in."""
         self.now = Millis(0)
@@ -48,7 +48,7 @@ class FrozenColumn(Generic[T]):
         for keys, values in zip(*self.version, strict=True):
             for key, value in zip(keys, values, strict=True):
                 if value is not None:
-                    assert key is not None, "a slot without a key is empty"
+                    assert key is not None, "a row without a key is empty"
                     yield key, value
 
     def release(self) -> None:
@@ -62,20 +62,20 @@ class RowIndex:
 
     def __init__(self) -> None:
         self.cursor = Cursor()
-        self._slot_of: dict[Key, int] = {}
+        self._row_of: dict[Key, int] = {}
         self._keys: Chunks[Key] = Chunks()
         self._columns: list[Chunks[Any]] = []
         self._free: list[int] = []
 
     def __len__(self) -> int:
-        return len(self._slot_of)
+        return len(self._row_of)
 
     @property
     def chunks(self) -> int:
         return len(self._keys.chunks)
 
     def column(self) -> Chunks[Any]:
-        """A new column of empty slots, which grows with the keys."""
+        """A new column of empty rows, which grows with the keys."""
         column: Chunks[Any] = Chunks()
         for _ in range(self.chunks):
             column.grow()
@@ -86,51 +86,53 @@ class RowIndex:
         self._columns = [kept for kept in self._columns if kept is not column]
 
     def seek(self, key: Key) -> None:
-        """Let the states speak for this key from now on."""
+        """Let the states refer to this key from now on."""
         cursor = self.cursor
-        slot = self._slot_of.get(key)
-        if slot is None:
-            slot = self._take(key)
+        row_number = self._row_of.get(key)
+        if row_number is None:
+            row_number = self._take(key)
             cursor.may_be_empty = True
-        cursor.slot = slot
-        cursor.chunk = slot >> CHUNK_BITS
-        cursor.offset = slot & OFFSET_MASK
+        cursor.row_number = row_number
+        cursor.chunk = row_number >> CHUNK_BITS
+        cursor.offset = row_number & OFFSET_MASK
 
     def settle(self) -> None:
         """The work on the key is done: forget the key if nothing is left of it."""
         self.cursor.may_be_empty = False
-        self.free_if_empty(self.cursor.slot)
+        self.free_if_empty(self.cursor.row_number)
 
-    def free_if_empty(self, slot: int) -> None:
-        if any(column.at(slot) is not None for column in self._columns):
+    def free_if_empty(self, row_number: int) -> None:
+        if any(column.at(row_number) is not None for column in self._columns):
             return
-        key = self._keys.at(slot)
+        key = self._keys.at(row_number)
         if key is not None:
-            del self._slot_of[key]
-            self._keys.put(slot, None)
-            self._free.append(slot)
+            del self._row_of[key]
+            self._keys.put(row_number, None)
+            self._free.append(row_number)
 
-    def key_at(self, slot: int) -> Key:
-        key = self._keys.at(slot)
-        assert key is not None, f"slot {slot} has a timer and no key"
+    def key_at(self, row_number: int) -> Key:
+        key = self._keys.at(row_number)
+        assert key is not None, f"row {row_number} has a timer and no key"
         return key
 
     def keys_with(self, column: Chunks[Any]) -> list[Key]:
         """The keys that have something in this column."""
-        return [key for key, slot in self._slot_of.items() if column.at(slot) is not None]
+        return [
+            key for key, row_number in self._row_of.items() if column.at(row_number) is not None
+        ]
 
     def capture(self, columns: Sequence[Chunks[Any]]) -> list[FrozenColumn[Any]]:
-        """Each of these columns beside the keys, as of now."""
+        """Each of these columns with the keys, as of now."""
         keys = self._keys.capture()
         return [FrozenColumn(Version(keys, column.capture())) for column in columns]
 
     def _take(self, key: Key) -> int:
         if not self._free:
             self._grow()
-        slot = self._free.pop()
-        self._slot_of[key] = slot
-        self._keys.put(slot, key)
-        return slot
+        row_number = self._free.pop()
+        self._row_of[key] = row_number
+        self._keys.put(row_number, key)
+        return row_number
 
     def _grow(self) -> None:
         first = self.chunks << CHUNK_BITS

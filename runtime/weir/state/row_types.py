@@ -7,7 +7,7 @@ double) are converted, arrays, maps and structs become tuples all the way down, 
 is refused while the guilty line of user code is still on the stack.
 
 Naive datetimes stand for UTC where the declared type is an instant. Instants come back with their
-zone, or naive for those who want them as PySpark gives them.
+zone, or naive if the caller wants them as in PySpark.
 """
 
 import operator
@@ -31,7 +31,7 @@ _SHOWN = 80
 
 
 def plain_tuples(names: Sequence[str]) -> Callable[[Iterable[object]], object]:
-    """For those who need no names in a struct."""
+    """For callers that need no names in a struct."""
     del names
     return tuple
 
@@ -63,14 +63,14 @@ class RowType:
         (freezer,) = self._freezers
         freeze_any = self._freeze_any
 
-        def freeze(row: Any) -> Row:  # noqa: ANN401 - whatever the user hands over
+        def freeze(row: Any) -> Row:  # noqa: ANN401 - any value of the user
             if type(row) is tuple and len(row) == 1:
                 return (freezer(row[0]),)
             return (freezer(row),) if isinstance(row, str) else freeze_any(row)
 
         return freeze
 
-    def _freeze_any(self, row: Any) -> Row:  # noqa: ANN401 - whatever the user hands over
+    def _freeze_any(self, row: Any) -> Row:  # noqa: ANN401 - any value of the user
         if not isinstance(row, tuple | list) or len(row) != len(self._freezers):
             names = ", ".join(self.schema.names)
             raise TypeError(f"{self._what} takes a tuple of ({names}), not {_shown(row)}")
@@ -101,7 +101,7 @@ def _freezer(what: str, field: pa.Field) -> Conversion:
 def _integer_freezer(name: str, field: pa.Field, bounds: range) -> Conversion:
     low, high, nullable = bounds[0], bounds[-1], field.nullable
 
-    def freeze(value: Any) -> object:  # noqa: ANN401 - whatever the user hands over
+    def freeze(value: Any) -> object:  # noqa: ANN401 - any value of the user
         if type(value) is int and low <= value <= high:
             return value
         if value is None and nullable:
@@ -139,7 +139,7 @@ def _conversion(what: str, field: pa.Field) -> Conversion:
 
 
 def _list_conversion(freeze: Conversion) -> Conversion:
-    def convert(values: Any) -> object:  # noqa: ANN401 - whatever the user hands over
+    def convert(values: Any) -> object:  # noqa: ANN401 - any value of the user
         if not isinstance(values, list | tuple | np.ndarray):
             raise TypeError(values)
         return tuple(map(freeze, values))
@@ -148,7 +148,7 @@ def _list_conversion(freeze: Conversion) -> Conversion:
 
 
 def _map_conversion(freeze_key: Conversion, freeze_item: Conversion) -> Conversion:
-    def convert(entries: Any) -> object:  # noqa: ANN401 - whatever the user hands over
+    def convert(entries: Any) -> object:  # noqa: ANN401 - any value of the user
         pairs = entries.items() if isinstance(entries, Mapping) else entries
         return tuple([(freeze_key(key), freeze_item(item)) for key, item in pairs])
 
@@ -156,7 +156,7 @@ def _map_conversion(freeze_key: Conversion, freeze_item: Conversion) -> Conversi
 
 
 def _struct_conversion(freezers: Mapping[str, Conversion]) -> Conversion:
-    def convert(struct: Any) -> object:  # noqa: ANN401 - whatever the user hands over
+    def convert(struct: Any) -> object:  # noqa: ANN401 - any value of the user
         if isinstance(struct, Mapping):
             return tuple([freeze(struct.get(name)) for name, freeze in freezers.items()])
         if not isinstance(struct, tuple | list):
@@ -167,17 +167,17 @@ def _struct_conversion(freezers: Mapping[str, Conversion]) -> Conversion:
     return convert
 
 
-def _number(value: Any) -> float:  # noqa: ANN401 - whatever the user hands over
+def _number(value: Any) -> float:  # noqa: ANN401 - any value of the user
     if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
         return float(value)
     raise TypeError(value)
 
 
-def _single(value: Any) -> float:  # noqa: ANN401 - whatever the user hands over
+def _single(value: Any) -> float:  # noqa: ANN401 - any value of the user
     return float(np.float32(_number(value)))
 
 
-def _text(value: Any) -> str:  # noqa: ANN401 - whatever the user hands over
+def _text(value: Any) -> str:  # noqa: ANN401 - any value of the user
     if not isinstance(value, str):
         raise TypeError(value)
     text = str(value)
@@ -185,19 +185,19 @@ def _text(value: Any) -> str:  # noqa: ANN401 - whatever the user hands over
     return text
 
 
-def _binary(value: Any) -> bytes:  # noqa: ANN401 - whatever the user hands over
+def _binary(value: Any) -> bytes:  # noqa: ANN401 - any value of the user
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
     raise TypeError(value)
 
 
-def _truth(value: Any) -> bool:  # noqa: ANN401 - whatever the user hands over
+def _truth(value: Any) -> bool:  # noqa: ANN401 - any value of the user
     if isinstance(value, np.bool_):
         return bool(value)
     raise TypeError(value)
 
 
-def _instant(value: Any) -> datetime:  # noqa: ANN401 - whatever the user hands over
+def _instant(value: Any) -> datetime:  # noqa: ANN401 - any value of the user
     if type(value) is datetime:
         return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
     found: datetime = pa.scalar(value, pa.timestamp("us", tz="UTC")).as_py()

@@ -6,7 +6,7 @@ equal among the new: tinyint, smallint, int and bigint in this order, float to d
 a float or double holds exactly (so int becomes double, and bigint does not), and decimals with room
 for all digits. The same holds inside structs, arrays and the values of maps. A map's user keys may
 only be widened, because two of them must not become one. Anything else is refused, field by field
-and in words.
+with a reason for each.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

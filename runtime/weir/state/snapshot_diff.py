@@ -1,8 +1,8 @@
 """Compares two captures of a state: which keys have another value now, and which have none.
 
-Captures share chunks until somebody writes, and values are replaced rather than changed, so what is
+Captures share chunks until a write, and values are replaced rather than changed, so what is
 the same object in both captures is unchanged, and a chunk that is the same object need not even be
-looked into (spec S3, S4). A key may have moved to another slot; then it is gone from the one and
+looked into (spec S3, S4). A key may have moved to another row; then it is gone from the one and
 there in the other, which comes to the same.
 
 A capture is remembered for as long as a later one may build on it, and not longer.
@@ -24,14 +24,14 @@ _EMPTY: Chunk[Any] = [None] * CHUNK_ROWS
 
 
 class Version(NamedTuple):
-    """The keys and one state, slot by slot, as they were at a capture."""
+    """The keys and one state, row by row, as they were at a capture."""
 
     keys: tuple[Chunk[Key], ...]
     values: tuple[Chunk[Any], ...]
 
 
 class Change(NamedTuple):
-    """What became of a key's slot; a value of None is no value any more."""
+    """What became of a key's row; a value of None is no value any more."""
 
     key: Key
     value: Any
@@ -69,9 +69,9 @@ class RememberedCaptures:
             del self._captured[min(self._captured)]
 
     def completed(self, checkpoint: CheckpointId) -> None:
-        """Nobody builds on anything older any more."""
+        """No snapshot builds on an older one any more."""
         self._captured = {c: kept for c, kept in self._captured.items() if c >= checkpoint}
 
     def known(self) -> Mapping[CheckpointId, Mapping[str, Version]]:
-        """As of now, for whoever writes beside the mailbox."""
+        """As of now, for a writer on another thread than the mailbox."""
         return dict(self._captured)

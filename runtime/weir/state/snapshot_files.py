@@ -92,7 +92,7 @@ def read_keyed(data: pa.Buffer, groups: KeyGroupRange) -> KeyedState:
     if missing := [key.decode() for key in (NAME, KEY_COLUMNS, INDEX) if key not in metadata]:
         raise JobRejected(
             "the Arrow file is not the keyed state of a snapshot",
-            f"it says nothing about {', '.join(missing)}",
+            f"its metadata has no {', '.join(missing)}",
             "restore from a file that a checkpoint, savepoint or bootstrap wrote",
         )
     rows = _read_index(metadata[INDEX])

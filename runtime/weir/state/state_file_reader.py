@@ -1,10 +1,10 @@
-"""Looks into files of keyed state without restoring from them: for people, for Spark, for a diff.
+"""Reads files of keyed state without restoring from them: for people, for Spark, for a diff.
 
-A file says itself what it holds, in its schema's metadata; whoever only looks needs to know no
-operator, no job and no processor. The rows come with their key group, as they lie in the file.
+The schema's metadata describe the content of a file, so a reader needs no operator, job or
+processor. The rows come with their key group, in the order of the file.
 
-An incremental checkpoint has several files for one range of key groups, laid over each other; what
-an older one says of a key counts only where no newer one does.
+An incremental checkpoint has several layered files for one range of key groups; the rows of a key
+in an older file count only if no newer file has the key.
 """
 
 import json
@@ -25,7 +25,7 @@ from weir.state.state_schema import AGGREGATES, KIND
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a file of keyed state says about itself."""
+    """The description of a file of keyed state, from its metadata."""
 
     name: str
     kind: str
@@ -105,7 +105,7 @@ def _open(data: pa.Buffer) -> pa.ipc.RecordBatchFileReader:
     if not {NAME, KEY_COLUMNS, INDEX} <= set(reader.schema.metadata or ()):
         raise JobRejected(
             "this Arrow file holds no keyed state",
-            "it does not say which state it is, so no snapshot wrote it",
+            "it does not name its state, so no snapshot wrote it",
             "look into a file that a checkpoint, a savepoint or a bootstrap wrote",
         )
     return reader

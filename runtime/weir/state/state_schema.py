@@ -1,8 +1,8 @@
-"""What a keyed state looks like from outside: its kind, its key and its fields.
+"""Describes a keyed state without its rows: its kind, its key and its fields.
 
-A shape is read from the beginning of a snapshot's file or taken from a state that was declared, and
-the two can be held against each other without a row of either (``weir.state.schema_evolution``). The first
-bytes of a file are enough, however large the state is, so a driver can look before anything starts.
+A schema is read from the beginning of a snapshot's file or taken from a declared state, and
+``weir.state.schema_evolution`` compares the two. The first bytes of a file suffice, however large
+the state is, so a driver can check it before anything starts.
 """
 
 import json
@@ -41,12 +41,12 @@ class StateSchema:
 
 
 def state_schema_from_arrow(schema: pa.Schema) -> StateSchema:
-    """What a file says about itself."""
+    """The schema that a file's metadata describe."""
     metadata = schema.metadata or {}
     if not {NAME, KEY_COLUMNS} <= set(metadata):
         raise JobRejected(
             "this Arrow file holds no keyed state",
-            "it does not say which state it is, so no snapshot wrote it",
+            "it does not name its state, so no snapshot wrote it",
             "restore from a checkpoint, a savepoint or a bootstrap that is whole",
         )
     keys: list[str] = json.loads(metadata[KEY_COLUMNS])

@@ -1,8 +1,8 @@
 """Keeps timers by key and finds those that are due, in the order in which they expire.
 
 A timer is a key and a time, so registering one twice makes one timer. The times of a key are a
-sorted tuple in the key's slot, which makes them part of every snapshot like any other state. Beside
-it each time has the slots that wait for it, and a heap has the times; this second form is made
+sorted tuple in the key's row, which makes them part of every snapshot like any other state. Beside
+it each time has the rows that wait for it, and a heap has the times; this second form is made
 anew from the first after a restore.
 
 A timer is due when the watermark or the clock has reached its time, as in Spark. One that is set
@@ -32,7 +32,7 @@ _STALE_TIMES_KEPT = 1024
 
 
 class TimeMode(StrEnum):
-    """What timers go by, in PySpark's words."""
+    """The time that timers use, as PySpark names it."""
 
     NONE = "None"
     PROCESSING_TIME = "ProcessingTime"
@@ -40,7 +40,7 @@ class TimeMode(StrEnum):
 
 
 class Timers:
-    """The timers of one operator's keys; the cursor says which key is meant."""
+    """The timers of one operator's keys; the cursor selects the key."""
 
     name = TIMERS
     kind = "timers"
@@ -49,38 +49,38 @@ class Timers:
         pa.field("timer.time", pa.string(), nullable=False),
     )
 
-    def __init__(self, slots: RowIndex, mode: TimeMode) -> None:
-        self.column: Chunks[Expiries] = slots.column()
+    def __init__(self, row_index: RowIndex, mode: TimeMode) -> None:
+        self.column: Chunks[Expiries] = row_index.column()
         self._mode = mode
-        self._slots = slots
-        self._cursor = slots.cursor
+        self._row_index = row_index
+        self._cursor = row_index.cursor
         self._waiting: dict[int, dict[int, None]] = {}
         self._times: list[int] = []
-        """A heap of all times that have waiting slots, and of some that have none any more."""
+        """A heap of all times that have waiting rows, and of some that have none any more."""
 
     def register(self, expiry: int) -> None:
-        slot = self._cursor.slot
-        expiries = self.column.at(slot) or ()
+        row_number = self._cursor.row_number
+        expiries = self.column.at(row_number) or ()
         at = bisect_left(expiries, expiry)
         if expiry not in expiries[at : at + 1]:
-            self.column.put(slot, (*expiries[:at], expiry, *expiries[at:]))
-            self._await(slot, expiry)
+            self.column.put(row_number, (*expiries[:at], expiry, *expiries[at:]))
+            self._await(row_number, expiry)
 
     def delete(self, expiry: int) -> None:
-        slot = self._cursor.slot
-        expiries = self.column.at(slot) or ()
+        row_number = self._cursor.row_number
+        expiries = self.column.at(row_number) or ()
         if expiry not in expiries:
             return
-        self.column.put(slot, tuple(e for e in expiries if e != expiry) or None)
+        self.column.put(row_number, tuple(e for e in expiries if e != expiry) or None)
         self._cursor.may_be_empty = True
         waiting = self._waiting[expiry]
-        del waiting[slot]
+        del waiting[row_number]
         if not waiting:
             del self._waiting[expiry]
 
     def of_key(self) -> Iterator[int]:
         """The times of the key at hand, the earliest first."""
-        return iter(self.column.at(self._cursor.slot) or ())
+        return iter(self.column.at(self._cursor.row_number) or ())
 
     def earliest(self) -> Millis | None:
         times = self._times
@@ -96,33 +96,33 @@ class Timers:
         """Move the cursor to the key whose timer comes first; there must be one."""
         earliest = self.earliest()
         assert earliest is not None, "someone waits for a timer"
-        key = self._slots.key_at(next(iter(self._waiting[earliest])))
-        self._slots.seek(key)
+        key = self._row_index.key_at(next(iter(self._waiting[earliest])))
+        self._row_index.seek(key)
         return key, earliest
 
     def flat(self, stored: Expiries, now: Millis) -> Sequence[Row]:
         del now
         return [(expiry, self._mode.value) for expiry in stored]
 
-    def load(self, slot: int, rows: list[Row], now: Millis) -> None:
+    def load(self, row_number: int, rows: list[Row], now: Millis) -> None:
         del now
-        if strangers := sorted({str(mode) for _, mode in rows} - {self._mode.value}):
+        if others := sorted({str(mode) for _, mode in rows} - {self._mode.value}):
             raise JobRejected(
-                f"the restored timers go by {strangers[0]}",
+                f"the restored timers go by {others[0]}",
                 f"the processor now runs with time mode {self._mode.value}",
-                f"set the time mode back to {strangers[0]}",
+                f"set the time mode back to {others[0]}",
             )
         expiries = sorted(expiry for expiry, _ in rows if isinstance(expiry, int))
-        self.column.put(slot, tuple(expiries))
+        self.column.put(row_number, tuple(expiries))
         for expiry in expiries:
-            self._await(slot, expiry)
+            self._await(row_number, expiry)
 
-    def _await(self, slot: int, expiry: int) -> None:
+    def _await(self, row_number: int, expiry: int) -> None:
         waiting = self._waiting.get(expiry)
         if waiting is None:
             waiting = self._waiting[expiry] = {}
             self._push(expiry)
-        waiting[slot] = None
+        waiting[row_number] = None
 
     def _push(self, time: int) -> None:
         """Deleted timers leave their times in the heap; clean up before they are the most of it."""

@@ -1,12 +1,12 @@
-"""Keeps states whose values die of age, each a time after it was last written.
+"""Keeps states with a time to live: each value expires a while after it was last written.
 
-A dead value is invisible from the millisecond on at which it expires, and it never reaches a
-snapshot. Its memory is freed when its key is written again, or by the sweep that visits one chunk
-of slots at each call; so nothing ever looks at all of the state at once. As in PySpark each element
-of a list and each entry of a map has an age of its own.
+A value is invisible from the millisecond at which it expires, and no later snapshot contains it.
+Its memory is freed when its key is written again, or by the cleanup, which visits one chunk of rows
+at each call, never the whole state at once. As in PySpark, each element of a list and each entry of
+a map expires separately.
 
-The time is the one that the cursor shows; who sets it is not known here. Values that were stored
-before a state had an age limit begin to age when they are restored.
+The cursor provides the time. Values that were stored before a state had a time to live start to age
+when they are restored.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,38 +28,38 @@ Aged: TypeAlias = tuple[int, Row]
 
 
 class Expiring(Protocol):
-    """A state that a sweep can free of dead values."""
+    """A state from which the cleanup can remove expired values."""
 
     column: Chunks[Any]
 
-    def pruned(self, stored: Any, now: Millis) -> object:  # noqa: ANN401 - a slot's content
-        """The same object if nothing in it is dead; None if everything is."""
+    def pruned(self, stored: Any, now: Millis) -> object:  # noqa: ANN401 - a row's content
+        """The same object if nothing in it has expired; None if everything has."""
 
 
 class ExpiringValueState(ValueState):
     """One row for each key, for a while."""
 
-    def __init__(self, name: str, slots: RowIndex, row_type: RowType, ttl_ms: int) -> None:
-        super().__init__(name, slots, row_type)
+    def __init__(self, name: str, row_index: RowIndex, row_type: RowType, ttl_ms: int) -> None:
+        super().__init__(name, row_index, row_type)
         self.fields = (EXPIRES_AT, *self.fields)
         self._ttl_ms = ttl_ms
 
     def get(self) -> Row | None:
-        aged: Aged | None = self.column.at(self._cursor.slot)
+        aged: Aged | None = self.column.at(self._cursor.row_number)
         if aged is None or aged[0] <= self._cursor.now:
             return None
         return aged[1] if self._thaw is None else self._thaw(aged[1])
 
     def update(self, newValue: Row) -> None:  # noqa: N803 - users may name it, as in PySpark
         aged = (self._cursor.now + self._ttl_ms, self._freeze(newValue))
-        self.column.put(self._cursor.slot, aged)
+        self.column.put(self._cursor.row_number, aged)
 
     def flat(self, stored: Aged, now: Millis) -> Sequence[Row]:
         return [(stored[0], *stored[1])] if stored[0] > now else ()
 
-    def load(self, slot: int, rows: list[Row], now: Millis) -> None:
+    def load(self, row_number: int, rows: list[Row], now: Millis) -> None:
         row = rows[-1]
-        self.column.put(slot, (_expiry(row[0], now + self._ttl_ms), self._freeze(row[1:])))
+        self.column.put(row_number, (_expiry(row[0], now + self._ttl_ms), self._freeze(row[1:])))
 
     def pruned(self, stored: Aged, now: Millis) -> object:
         return stored if stored[0] > now else None
@@ -68,8 +68,8 @@ class ExpiringValueState(ValueState):
 class ExpiringListState(ListState):
     """Rows for each key, each for a while."""
 
-    def __init__(self, name: str, slots: RowIndex, row_type: RowType, ttl_ms: int) -> None:
-        super().__init__(name, slots, row_type)
+    def __init__(self, name: str, row_index: RowIndex, row_type: RowType, ttl_ms: int) -> None:
+        super().__init__(name, row_index, row_type)
         self.fields = (self.fields[0], EXPIRES_AT, *self.fields[1:])
         self._ttl_ms = ttl_ms
 
@@ -91,11 +91,11 @@ class ExpiringListState(ListState):
         alive = (aged for aged in islice(*stored) if aged[0] > now)
         return [(ordinal, at, *row) for ordinal, (at, row) in enumerate(alive)]
 
-    def load(self, slot: int, rows: list[Row], now: Millis) -> None:
+    def load(self, row_number: int, rows: list[Row], now: Millis) -> None:
         fresh = now + self._ttl_ms
         in_order = sorted(rows, key=ordinal_of)
         elements = [(_expiry(row[1], fresh), self._freeze(row[2:])) for row in in_order]
-        self.column.put(slot, (elements, len(elements)))
+        self.column.put(row_number, (elements, len(elements)))
 
     def pruned(self, stored: Elements, now: Millis) -> object:
         alive = [aged for aged in islice(*stored) if aged[0] > now]
@@ -113,9 +113,9 @@ class ExpiringMapState(MapState):
     """Rows by user key, each for a while."""
 
     def __init__(
-        self, name: str, slots: RowIndex, rows: tuple[RowType, RowType], ttl_ms: int
+        self, name: str, row_index: RowIndex, rows: tuple[RowType, RowType], ttl_ms: int
     ) -> None:
-        super().__init__(name, slots, *rows)
+        super().__init__(name, row_index, *rows)
         self.fields = (EXPIRES_AT, *self.fields)
         self._ttl_ms = ttl_ms
 
@@ -149,13 +149,13 @@ class ExpiringMapState(MapState):
     def flat(self, stored: Entries, now: Millis) -> Sequence[Row]:
         return [(at, *key, *row) for key, (at, row) in stored[1].items() if at > now]
 
-    def load(self, slot: int, rows: list[Row], now: Millis) -> None:
+    def load(self, row_number: int, rows: list[Row], now: Millis) -> None:
         fresh, stop = now + self._ttl_ms, self._key_width + 1
         entries = {
             self._freeze_key(row[1:stop]): (_expiry(row[0], fresh), self._freeze(row[stop:]))
             for row in rows
         }
-        self.column.put(slot, (self.column.captures, entries))
+        self.column.put(row_number, (self.column.captures, entries))
 
     def pruned(self, stored: Entries, now: Millis) -> object:
         alive = {key: aged for key, aged in stored[1].items() if aged[0] > now}
@@ -165,16 +165,16 @@ class ExpiringMapState(MapState):
 
 
 class ExpiredStateCleanup:
-    """Frees dead values and the keys that had nothing else, one chunk of slots after the other."""
+    """Frees expired values and the keys without other values, one chunk of rows after another."""
 
-    def __init__(self, slots: RowIndex) -> None:
-        self._slots = slots
+    def __init__(self, row_index: RowIndex) -> None:
+        self._row_index = row_index
         self._next = 0
 
     def step(self, states: Iterable[Expiring], now: Millis) -> None:
-        if not self._slots.chunks:
+        if not self._row_index.chunks:
             return
-        number = self._next = (self._next + 1) % self._slots.chunks
+        number = self._next = (self._next + 1) % self._row_index.chunks
         emptied: dict[int, None] = {}
         for state in states:
             for offset, stored in enumerate(state.column.chunks[number]):
@@ -185,7 +185,7 @@ class ExpiredStateCleanup:
                     state.column.own(number)[offset] = alive
                     emptied[offset] = None
         for offset in emptied:
-            self._slots.free_if_empty(number << CHUNK_BITS | offset)
+            self._row_index.free_if_empty(number << CHUNK_BITS | offset)
 
 
 def _expiry(stored: object, fresh: int) -> int:

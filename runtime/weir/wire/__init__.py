@@ -1,4 +1,4 @@
-"""How driver and slots speak to each other: values as JSON, frames, and the links that carry them.
+"""Communication between driver and slots: values as JSON, frames, and the links that carry them.
 
-What is said is the core's vocabulary; what it means is decided by whoever listens.
+The messages are the core's vocabulary; the receiver decides what they mean.
 """

@@ -1,19 +1,19 @@
-"""Opens sockets between driver and slots, and lets nobody in who does not know the job's secret.
+"""Opens sockets between driver and slots, and accepts only peers that know the job's secret.
 
-Both ends prove that they know it before either says anything else (spec X1): each sends a nonce,
-and each answers with an HMAC over both nonces, its own role, what the link is for and, under TLS,
-the listener's certificate. So a recorded proof is of no use later, a proof cannot be sent back to
-whoever made it, and nobody in the middle can end TLS with another certificate. Without TLS the
-secret still keeps strangers out, but whoever can read the network can read the rows.
+Both ends prove that they know it before they send anything else (spec X1): each sends a nonce, and
+each answers with an HMAC over both nonces, its own role, the purpose of the link and, under TLS,
+the listener's certificate. So a recorded proof cannot be replayed, a proof cannot be sent back to
+its author, and no man in the middle can terminate TLS with another certificate. Without TLS the
+secret still keeps other programs out, but a reader of the network can read the rows.
 
-Certificates are checked against the job's authority and not against host names: pods have none
-that last, and the secret already says who is there.
+Certificates are checked against the job's authority and not against host names: pods have no
+permanent ones, and the secret already authenticates the peer.
 
-A listener greets each guest on a thread of its own, so that a slow one keeps nobody waiting; one
-that fails is dropped with a warning that names its address. Guests that have not proved anything
-are bounded in number, and the oldest gives way when another one waits: a flood of strangers costs a
-bounded number of threads, and cannot keep a slot from registering. Accepting ends with ``close``
-and with nothing else.
+A listener authenticates each connection on a separate thread, so that a slow one delays no other; a
+connection that fails is dropped with a warning that names its address. Unauthenticated connections
+are limited in number, and the oldest is evicted when another one waits: a flood of connections
+costs a bounded number of threads, and cannot keep a slot from registering. Only ``close`` ends
+accepting.
 """
 
 import hmac
@@ -35,10 +35,10 @@ from weir.errors import JobRejected, Unavailable
 
 Address = tuple[str, int]
 Hello = Mapping[str, object]
-"""What a dialling peer says about itself, such as its slot's name: a small JSON object."""
+"""The description of a connecting peer, such as its slot's name: a small JSON object."""
 
-Welcome = Callable[[socket.socket, Hello], None]
-"""Takes over an authenticated socket. Called on the guest's thread, never after ``close``."""
+AcceptHandler = Callable[[socket.socket, Hello], None]
+"""Takes over an authenticated socket. Called on the connection's thread, never after ``close``."""
 
 LEAST_SECRET = 16
 """A secret of fewer bytes could be guessed."""
@@ -56,11 +56,11 @@ MOST_UNAUTHENTICATED = 256
 """So many peers may be in the handshake at a time."""
 
 _UNDISTURBED_SECONDS = 0.5
-"""A guest keeps its place for so long, so that many slots may register at once."""
+"""A connection is not evicted for so long, so that many slots can register at once."""
 
 _WARNING_SECONDS = 60.0
 _MOST_WARNINGS = 30
-"""So many dropped guests are named in that time; a flood must not fill the disk with names."""
+"""So many dropped connections are logged in that time; a flood must not fill the disk."""
 
 _IDLE_SECONDS, _PROBE_SECONDS, _PROBES = 4, 2, 3
 _UNANSWERED_MS = 10_000
@@ -89,11 +89,11 @@ class Tls:
 
 
 class _Refused(Exception):
-    """The peer failed the handshake. The message says how."""
+    """The peer failed the handshake. The message is the reason."""
 
 
 class _Handshake:
-    """What is said on a fresh connection, all of it before one deadline."""
+    """The handshake on a new connection, which must complete before a deadline."""
 
     def __init__(self, sock: socket.socket, secret: bytes, purpose: Purpose) -> None:
         self._sock = sock
@@ -123,14 +123,14 @@ class _Handshake:
             received += more
         return received
 
-    def proof(self, role: bytes, *said: bytes) -> bytes:
+    def proof(self, role: bytes, *parts: bytes) -> bytes:
         mac = hmac.new(self._secret, digestmod=sha256)
-        for part in (role, self._purpose.encode(), *said):
+        for part in (role, self._purpose.encode(), *parts):
             mac.update(len(part).to_bytes(4, "big") + part)
         return mac.digest()
 
-    def verify(self, given: bytes, role: bytes, *said: bytes) -> None:
-        if not hmac.compare_digest(given, self.proof(role, *said)):
+    def verify(self, given: bytes, role: bytes, *parts: bytes) -> None:
+        if not hmac.compare_digest(given, self.proof(role, *parts)):
             raise _Refused(f"it does not know this job's secret for {self._purpose}")
 
     def _limit(self) -> None:
@@ -161,7 +161,7 @@ def dial(
         _notice_breaks(sock, unread_ms)
         if context is not None:
             sock = context.wrap_socket(sock, do_handshake_on_connect=False)
-        _introduce(_Handshake(sock, secret, purpose), hello)
+        _authenticate_as_client(_Handshake(sock, secret, purpose), hello)
         sock.settimeout(None)
     except (OSError, _Refused) as problem:
         sock.close()
@@ -182,13 +182,13 @@ class _PendingConnection:
     peer: str
     since: float = field(default_factory=monotonic)
     thread: Thread | None = None
-    is_known: bool = False
+    is_authenticated: bool = False
     """It has proved that it knows the secret."""
     is_evicted: bool = False
 
 
 class _RateLimitedWarnings:
-    """Names dropped guests, up to a bound; the rest is counted."""
+    """Logs dropped connections, up to a limit; the rest is counted."""
 
     def __init__(self) -> None:
         self._since = monotonic()
@@ -199,7 +199,7 @@ class _RateLimitedWarnings:
         now = monotonic()
         if now - self._since > _WARNING_SECONDS:
             if self._left_out:
-                _log.warning("%s more guests were dropped and not named.", self._left_out)
+                _log.warning("%s more connections were dropped and not logged.", self._left_out)
             self._since, self._given, self._left_out = now, 0, 0
         if self._given < _MOST_WARNINGS:
             _log.warning(text, *details)
@@ -223,30 +223,30 @@ class Listener:
         self.address: Address = self._sock.getsockname()[:2]
         self._closing = Event()
         self._changed = Condition()
-        self._guests: dict[_PendingConnection, None] = {}
+        self._pending: dict[_PendingConnection, None] = {}
         """The oldest first."""
         self._warnings = _RateLimitedWarnings()
-        self._door = Thread(target=self._accept, daemon=True, name=f"{purpose}-listener")
+        self._accepting = Thread(target=self._accept, daemon=True, name=f"{purpose}-listener")
 
-    def serve(self, welcome: Welcome) -> None:
-        """Begin to accept, on a thread of its own."""
-        self._welcome = welcome
-        self._door.start()
+    def serve(self, handler: AcceptHandler) -> None:
+        """Start to accept, on a separate thread."""
+        self._handler = handler
+        self._accepting.start()
 
     def close(self) -> None:
-        """Accept nobody else. Sockets that were handed over stay open."""
+        """Accept no more connections. Sockets that were handed over stay open."""
         self._closing.set()
         _shut(self._sock)
         with self._changed:
             self._changed.notify_all()
-        if self._door.ident is not None:
-            self._door.join()
+        if self._accepting.ident is not None:
+            self._accepting.join()
         with self._changed:
-            guests = list(self._guests)
-        for guest in guests:
-            _shut(guest.sock)
-            assert guest.thread is not None, "a guest has its thread"
-            guest.thread.join()
+            connections = list(self._pending)
+        for connection in connections:
+            _shut(connection.sock)
+            assert connection.thread is not None, "a connection has its thread"
+            connection.thread.join()
         self._sock.close()
 
     def _accept(self) -> None:
@@ -262,66 +262,76 @@ class Listener:
                 self._admit(_PendingConnection(sock, f"{peer[0]}:{peer[1]}"))
 
     def _make_room(self) -> None:
-        """Wait until a guest has gone, or else send the oldest stranger away."""
+        """Wait until a connection ends, or evict the oldest unauthenticated one."""
         with self._changed:
             while not self._closing.is_set():
-                strangers = [guest for guest in self._guests if not guest.is_known]
-                if len(strangers) < MOST_UNAUTHENTICATED:
+                unauthenticated = [
+                    connection for connection in self._pending if not connection.is_authenticated
+                ]
+                if len(unauthenticated) < MOST_UNAUTHENTICATED:
                     return
-                oldest = strangers[0]
+                oldest = unauthenticated[0]
                 left = oldest.since + _UNDISTURBED_SECONDS - monotonic()
                 if left <= 0 and not oldest.is_evicted:
                     oldest.is_evicted = True
                     _shut(oldest.sock)
                 self._changed.wait(left if left > 0 else _UNDISTURBED_SECONDS)
 
-    def _admit(self, guest: _PendingConnection) -> None:
+    def _admit(self, connection: _PendingConnection) -> None:
         try:
-            _notice_breaks(guest.sock, _UNANSWERED_MS)
+            _notice_breaks(connection.sock, _UNANSWERED_MS)
             if self._tls is not None:
-                guest.sock = self._tls.context.wrap_socket(
-                    guest.sock, server_side=True, do_handshake_on_connect=False
+                connection.sock = self._tls.context.wrap_socket(
+                    connection.sock, server_side=True, do_handshake_on_connect=False
                 )
-            guest.thread = Thread(
-                target=self._greet, args=(guest,), daemon=True, name=f"guest-{guest.peer}"
+            connection.thread = Thread(
+                target=self._authenticate,
+                args=(connection,),
+                daemon=True,
+                name=f"connection-{connection.peer}",
             )
             with self._changed:
-                self._guests[guest] = None
-            guest.thread.start()
-        except Exception as problem:  # noqa: BLE001 - no guest, and no lack of threads, ends this
-            self._leave(guest)
-            self._drop(guest, problem)
+                self._pending[connection] = None
+            connection.thread.start()
+        except Exception as problem:  # noqa: BLE001 - no connection, and no lack of threads, ends this
+            self._leave(connection)
+            self._drop(connection, problem)
 
-    def _greet(self, guest: _PendingConnection) -> None:
+    def _authenticate(self, connection: _PendingConnection) -> None:
         try:
             certificate = b"" if self._tls is None else self._tls.fingerprint
-            hello = _examine(_Handshake(guest.sock, self._secret, self._purpose), certificate)
-            guest.sock.settimeout(None)
-            guest.is_known = True
-            self._hand_over(guest.sock, hello)
+            hello = _authenticate_client(
+                _Handshake(connection.sock, self._secret, self._purpose), certificate
+            )
+            connection.sock.settimeout(None)
+            connection.is_authenticated = True
+            self._hand_over(connection.sock, hello)
         except (OSError, RuntimeError, _Refused) as problem:  # the second: no thread for it
-            self._drop(guest, problem)
+            self._drop(connection, problem)
         finally:
-            self._leave(guest)
+            self._leave(connection)
 
-    def _leave(self, guest: _PendingConnection) -> None:
+    def _leave(self, connection: _PendingConnection) -> None:
         with self._changed:
-            self._guests.pop(guest, None)
+            self._pending.pop(connection, None)
             self._changed.notify_all()
 
     def _hand_over(self, sock: socket.socket, hello: Hello) -> None:
         if self._closing.is_set():
             sock.close()
         else:
-            self._welcome(sock, hello)
+            self._handler(sock, hello)
 
-    def _drop(self, guest: _PendingConnection, problem: Exception) -> None:
+    def _drop(self, connection: _PendingConnection, problem: Exception) -> None:
         cause = _cause(problem)
-        if guest.is_evicted:
-            cause = f"it was the oldest of {MOST_UNAUTHENTICATED} that had not yet finished the handshake"
+        if connection.is_evicted:
+            most = MOST_UNAUTHENTICATED
+            cause = f"it was the oldest of {most} that had not yet finished the handshake"
         if not self._closing.is_set():
-            self._warnings.give("Dropped %s at the %s port: %s", guest.peer, self._purpose, cause)
-        guest.sock.close()
+            self._warnings.give(
+                "Dropped %s at the %s port: %s", connection.peer, self._purpose, cause
+            )
+        connection.sock.close()
 
 
 class _ListeningTls:
@@ -353,7 +363,7 @@ def _dialling_context(tls: Tls) -> ssl.SSLContext:
     return context
 
 
-def _introduce(shake: _Handshake, hello: Hello) -> None:
+def _authenticate_as_client(shake: _Handshake, hello: Hello) -> None:
     """The dialling side of the handshake."""
     text = json.dumps(hello).encode()
     assert len(text) <= _HELLO_LIMIT, "a hello is small"
@@ -369,11 +379,11 @@ def _introduce(shake: _Handshake, hello: Hello) -> None:
         raise _Refused("it did not accept")
 
 
-def _examine(shake: _Handshake, certificate: bytes) -> Hello:
+def _authenticate_client(shake: _Handshake, certificate: bytes) -> Hello:
     """The listening side of the handshake."""
     shake.encrypt()
     if shake.receive(len(_GREETING)) != _GREETING:
-        raise _Refused("it does not greet as Weir does; perhaps TLS is on at its side only")
+        raise _Refused("it does not use Weir's protocol; perhaps TLS is enabled on its side only")
     nonce = secrets.token_bytes(_NONCE)
     nonces = shake.receive(_NONCE) + nonce
     shake.send(nonce + shake.proof(b"listener", nonces, certificate))
@@ -414,8 +424,8 @@ def _notice_breaks(sock: socket.socket, unanswered_ms: int) -> None:
     """Let the kernel give up a dead peer by itself, however busy Python is.
 
     The limit also holds for a peer that is alive and does not read. The exchange is read by a
-    thread that user code may keep busy, so who dials one is more patient than who listens: the
-    listener, to whom no window can be closed, notices a dead peer of the pair first.
+    thread that user code may keep busy, so the dialling side has a longer timeout than the
+    listening side, which never waits for a window and detects a dead peer first.
     """
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in (

@@ -1,8 +1,8 @@
-"""Tells the time in two ways: one to measure by, and one to write down for others.
+"""Provides a monotonic clock to measure by, and the wall clock for timestamps.
 
-The wall clock can be set while a job runs, by an hour and backwards. So intervals and timeouts are
-measured by a count that only grows. What the wall clock shows is for stamps, which people and other
-processes read, and for processing-time timers, whose users mean that clock.
+The wall clock can be set while a job runs, by an hour and backwards. So intervals and timeouts use
+the monotonic clock. The wall clock is for timestamps, which people and other processes read, and
+for processing-time timers, whose users mean that clock.
 """
 
 import time
@@ -28,9 +28,9 @@ class ProcessClock:
         self._origin = wall() - monotonic()
 
     def now(self) -> Millis:
-        """Counts on from what the wall clock showed first, whatever has been done to that since."""
+        """Counts on from the first time of the wall clock, even if that is set later."""
         return Millis(self._origin + self._monotonic())
 
     def ahead(self) -> int:
-        """How far the wall clock is ahead of ``now``: zero until somebody sets it."""
+        """How far the wall clock is ahead of ``now``: zero until the wall clock is set."""
         return self.wall() - self.now()

@@ -1,8 +1,11 @@
-"""What a driver and its slots say to each other on the control link.
+"""The messages between a driver and its slots on the control link.
 
-The link keeps order, so a trigger, the splits assigned before it and the ones assigned after it
-arrive as they were decided (spec C4). Slots answer with the core's own events; what is only for
-people (why user code failed, how busy a slot is) travels beside them.
+The link keeps the order of messages, so a trigger, the splits assigned before it and those assigned
+after it arrive in the order of the decisions (spec C4). Slots report the core's own events;
+information for people (why user code failed, how busy a slot is) has separate messages.
+
+The names under which messages are written are part of the wire format and stay when a class or a
+field is renamed here.
 """
 
 from dataclasses import dataclass
@@ -11,12 +14,12 @@ from weir.core.attempt import FailureCause
 from weir.core.ids import AttemptId, CheckpointId, Epoch, SlotId, SubtaskId
 from weir.core.rescale import StateAssignment
 from weir.core.snapshots import CheckpointKind
-from weir.wire.json_codec import register
+from weir.wire.json_codec import register, register_as
 
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """To the driver, first of all: a process is ready for work."""
+    """To the driver, as the first message: a slot process is ready for work."""
 
     slot: SlotId
     executor: str
@@ -26,14 +29,14 @@ class Registered:
     port: int
     pid: int
     disk: str = ""
-    """Where it keeps local copies of state; empty: nowhere."""
+    """Where it keeps local copies of state; empty if it keeps none."""
     copies: tuple[tuple[int, CheckpointId], ...] = ()
-    """The indexes whose copies lie there, and the newest checkpoint that they are good for."""
+    """The indexes with copies there, and the newest checkpoint that each can restore."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubtaskAddress:
-    """Where a subtask runs, and where that slot's exchange listens."""
+    """The slot of a subtask, and where that slot's exchange listens."""
 
     subtask: SubtaskId
     slot: SlotId
@@ -43,12 +46,12 @@ class SubtaskAddress:
 
 @dataclass(frozen=True, slots=True)
 class DeploySubtasks:
-    """To a slot: host these subtasks, each from what it inherits."""
+    """To a slot: start these subtasks, each from the state assigned to it."""
 
     epoch: Epoch
     attempt: AttemptId
     restored: CheckpointId
-    """The checkpoint they begin from; zero for none."""
+    """The checkpoint they start from; zero for none."""
     state_assignments: tuple[StateAssignment, ...]
     subtask_addresses: tuple[SubtaskAddress, ...]
     """Of every subtask of the job, for the channels between them."""
@@ -56,14 +59,14 @@ class DeploySubtasks:
 
 @dataclass(frozen=True, slots=True)
 class CancelSubtasks:
-    """To a slot: stop these subtasks, whatever they are doing."""
+    """To a slot: stop these subtasks at once."""
 
     subtasks: tuple[SubtaskId, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SubtaskMessage:
-    """To a subtask of that attempt: a barrier to start, a notice, a word of its enumerator."""
+    """To a subtask of that attempt: a barrier to start, a notification, or an operator event."""
 
     subtask: SubtaskId
     attempt: AttemptId
@@ -72,28 +75,29 @@ class SubtaskMessage:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointAborted:
-    """Notice: the checkpoint is dead."""
+    """Notification: the checkpoint is aborted."""
 
     checkpoint: CheckpointId
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointCompleted:
-    """Notice: the checkpoint is complete."""
+    """Notification: the checkpoint is complete."""
 
     checkpoint: CheckpointId
     kind: CheckpointKind
     leaving: bool
+    """The subtask may finish now."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShutDownSlot:
-    """To a slot: the job is over, or this process is not wanted any more."""
+    """To a slot: the job has ended, or this process is not needed any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class TerminateSlot:
-    """To a slot: user code failed in this process, and nobody knows what it holds; end it."""
+    """To a slot: user code failed in this process, so its memory cannot be trusted; exit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,25 +109,25 @@ class EventReported:
 
 @dataclass(frozen=True, slots=True)
 class SubtaskFailure:
-    """To the driver: a subtask cannot go on; the words are for people."""
+    """To the driver: a subtask cannot continue; the reason is for people."""
 
     attempt: AttemptId
     subtask: SubtaskId
     cause: FailureCause
-    words: str
+    reason: str
     error: str = ""
-    """The type of what was raised; empty if time may heal it."""
+    """The type of the exception; empty if a retry may succeed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubtaskMetrics:
-    """How one subtask is doing."""
+    """The metrics of one subtask."""
 
     subtask: SubtaskId
     rows_in: int
     rows_out: int
     busy_ms: int
-    """Since it was launched, as all counts here."""
+    """Since the subtask started, as all counts here."""
     back_pressured: bool
     watermark: int
     late_rows: int = 0
@@ -132,24 +136,24 @@ class SubtaskMetrics:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """To the driver, every second: the process lives, and this is what its mailbox does."""
+    """To the driver, every second: the process is alive, with the state of its mailbox."""
 
     turn_ms: int
-    """How long the turn under way has lasted; a hung one never ends."""
+    """How long the current turn has lasted; a turn that hangs never ends."""
     memory_bytes: int
     gauges: tuple[SubtaskMetrics, ...]
 
 
-register(
-    Registered,
-    DeploySubtasks,
-    CancelSubtasks,
-    SubtaskMessage,
-    CheckpointAborted,
-    CheckpointCompleted,
-    ShutDownSlot,
-    TerminateSlot,
-    EventReported,
-    SubtaskFailure,
-    Heartbeat,
+register(Registered)
+register_as(
+    "HostSubtasks", DeploySubtasks, state_assignments="inheritances", subtask_addresses="seats"
 )
+register_as("Reset", CancelSubtasks)
+register_as("Tell", SubtaskMessage)
+register_as("Abort", CheckpointAborted)
+register_as("Completed", CheckpointCompleted)
+register_as("Leave", ShutDownSlot)
+register_as("Die", TerminateSlot)
+register_as("Said", EventReported)
+register_as("Failed", SubtaskFailure, reason="words")
+register_as("Pulse", Heartbeat)

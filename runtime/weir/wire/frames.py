@@ -1,12 +1,11 @@
 """Cuts a byte stream into frames: a fixed header, then a payload whose length the header gives.
 
-The header has room for two small numbers, a channel's and a run's, because the exchange says both
-with every batch; the control link leaves them zero. What a kind means is the business of whoever
-reads. A large payload is received straight into memory of its own, so that Arrow can read it where
-it lies.
+The header has two small numbers, a channel's and a run's, because the exchange sends both with
+every batch; the control link leaves them zero. The reader decides what a kind means. A large
+payload is received directly into a separate buffer, so that Arrow can read it in place.
 
-Bytes that are no frame of ours cannot be skipped, for nobody knows where the next frame would
-begin: whoever sees a ``DamagedFrame`` gives up the connection, as if it had been lost.
+Bytes that are not a valid frame cannot be skipped, because the start of the next frame is unknown:
+after a ``DamagedFrame`` the connection is closed, as if it had been lost.
 """
 
 import socket
@@ -30,7 +29,7 @@ class DamagedFrame(ConnectionError):
 
 
 class Frame(NamedTuple):
-    """One message. The payload is memory of its own that nobody writes to again."""
+    """One message. The payload is a separate buffer that never changes."""
 
     kind: int
     channel: int
@@ -68,9 +67,9 @@ def read_frame(sock: socket.socket) -> Frame:
 
 
 class FrameReader:
-    """Takes a stream in whatever pieces it comes, without waiting for any.
+    """Takes a stream in pieces of any size, without waiting for any.
 
-    The caller receives into ``space`` and then tells ``filled`` how many bytes came. Small frames
+    The caller receives into ``space`` and passes the number of bytes to ``filled``. Small frames
     are received many at a time and copied once; of a large one only the beginning is.
     """
 
@@ -87,7 +86,7 @@ class FrameReader:
         return self._together[self._used :]
 
     def filled(self, count: int) -> list[Frame]:
-        """So many bytes lie at the beginning of ``space`` now. Returns the frames they complete."""
+        """So many bytes were received into ``space``. Returns the frames they complete."""
         if not self._unfinished:
             self._used += count
             return self._cut()

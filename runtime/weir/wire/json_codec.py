@@ -1,13 +1,13 @@
 """Writes the core's values as JSON, and reads them back as the same values.
 
 One form serves the control link, the job's log and the manifests, so that a person can read each of
-them and nobody has to unpickle what came over a network. The declared type of a field says what it
-holds; the name of a class is written only where the declaration leaves it open: in a union of
+them and nothing from a network is unpickled. The declared type of a field determines its form; the
+name of a class is written only where the declaration leaves it open: in a union of
 classes, in ``object``, and at the top. Only classes of the catalogue can be named, and only frozen
 values are in it: reading runs no code but their constructors.
 
 A field that has a default may be missing, so what an older release wrote stays readable (spec S8).
-A field that nobody knows is refused: dropping it in silence could drop state.
+An unknown field is refused: ignoring it could lose state.
 """
 
 import json
@@ -50,7 +50,7 @@ TAG = "$"
 """The key that names a class. No field can have this name."""
 
 VALUE = "value"
-"""The key beside the tag of something that has no fields."""
+"""The key next to the tag of a value that has no fields."""
 
 T = TypeVar("T")
 
@@ -96,7 +96,7 @@ def dumps(value: object) -> bytes:
 
 
 def loads(data: bytes) -> object:
-    """Whatever value of the catalogue these bytes are."""
+    """The value of the catalogue that these bytes encode."""
     try:
         parsed = _PARSER.decode(data.decode())
     except RecursionError:
@@ -109,12 +109,26 @@ def loads(data: bytes) -> object:
 def register(*classes: type) -> None:
     """Let these frozen dataclasses, named tuples and StrEnums be named in messages."""
     for cls in classes:
-        name = cls.__name__
+        name = _written_name(cls)
         assert _is_value_class(cls), f"{name} is neither frozen dataclass, named tuple nor StrEnum"
         assert _CATALOGUE.get(name, cls) is cls, f"two classes of the catalogue are called {name}"
         _CATALOGUE[name] = cls
         form = _boxed(name, _form(cls)) if issubclass(cls, StrEnum) else _tagged(cls)
         _ENCODERS[cls], _DECODERS[name] = form
+
+
+def register_as(name: str, cls: type, **fields: str) -> None:
+    """Register a class that is written under another name, and fields by their written names.
+
+    The JSON form keeps the names it was first written with when a class or a field is renamed.
+    """
+    _WRITTEN_NAMES[cls] = name
+    _WRITTEN_FIELDS[cls] = fields
+    register(cls)
+
+
+def _written_name(cls: type) -> str:
+    return _WRITTEN_NAMES.get(cls, cls.__name__)
 
 
 # One form for each declared type
@@ -150,7 +164,7 @@ def _itself(value: object) -> object:
 
 
 def _encode_float(value: object) -> object:
-    """JSON has no word for infinity."""
+    """JSON has no infinity."""
     assert isinstance(value, float | int), f"{value!r} is not a number"
     return value if isfinite(value) else repr(value)
 
@@ -176,7 +190,7 @@ def _decode_bytes(data: object) -> object:
 
 
 def _union_form(members: tuple[object, ...]) -> _Form:
-    """Only a choice between classes needs a tag; between one class and None, null tells."""
+    """Only a choice between classes needs a tag; between one class and None, null is enough."""
     classes = [member for member in members if member is not NoneType]
     if len(classes) == 1:
         return _optional_form(_form(classes[0]))
@@ -262,22 +276,23 @@ def _enum_form(cls: type[StrEnum]) -> _Form:
 
 
 class _Shape(NamedTuple):
-    """The fields of a class, looked up once."""
+    """The fields of a class, looked up once; the keys of ``decoders`` are the written names."""
 
-    encoders: tuple[tuple[str, Encode], ...]
-    decoders: dict[str, Decode]
+    encoders: tuple[tuple[str, str, Encode], ...]
+    decoders: dict[str, tuple[str, Decode]]
     required: frozenset[str]
 
 
 @cache
 def _shape(cls: type) -> _Shape:
     hints = get_type_hints(cls)
-    required = _required(cls)
     forms = {name: _form(hints[name]) for name in _field_names(cls)}
+    renamed = _WRITTEN_FIELDS.get(cls, {})
+    written = {name: renamed.get(name, name) for name in forms}
     return _Shape(
-        tuple((name, form.encode) for name, form in forms.items()),
-        {name: form.decode for name, form in forms.items()},
-        frozenset(required),
+        tuple((name, written[name], form.encode) for name, form in forms.items()),
+        {written[name]: (name, form.decode) for name, form in forms.items()},
+        frozenset(written[name] for name in _required(cls)),
     )
 
 
@@ -302,7 +317,8 @@ def _class_form(cls: type) -> _Form:
     """The shape is looked up when it is needed: a class may refer to itself."""
 
     def encode(value: object) -> object:
-        return {name: encode(getattr(value, name)) for name, encode in _shape(cls).encoders}
+        encoders = _shape(cls).encoders
+        return {written: encode(getattr(value, name)) for name, written, encode in encoders}
 
     return _Form(encode, lambda data: _decode_fields(cls, data))
 
@@ -314,12 +330,13 @@ def _decode_fields(cls: type, data: object) -> object:
     given: dict[str, object] = {}
     for key, item in data.items():
         if key in decoders:
-            given[key] = _decode_field(cls, key, decoders[key], item)
+            name, decode = decoders[key]
+            given[name] = _decode_field(cls, key, decode, item)
         elif key != TAG:
             raise Undecodable(f"{cls.__name__} has no field {key!r}")
-        elif item != cls.__name__:
+        elif item != _written_name(cls):
             return _refuse(cls.__name__, data)
-    if len(given) < len(decoders) and (missing := required - given.keys()):
+    if len(given) < len(decoders) and (missing := required - data.keys()):
         raise Undecodable(f"{cls.__name__} needs a field {min(missing)!r}")
     return cls(**given)
 
@@ -362,7 +379,7 @@ def _encode_open_float(value: object) -> object:
 
 
 def _tagged(cls: type) -> _Form:
-    form, name = _form(cls), cls.__name__
+    form, name = _form(cls), _written_name(cls)
     _shape(cls)  # so that a field without a JSON form is noticed now
     return _Form(
         lambda value: {TAG: name, **cast("dict[str, object]", form.encode(value))}, form.decode
@@ -407,6 +424,8 @@ _PLAIN: dict[type, _Form] = {
 }
 _DICT = _boxed("dict", _mapping_form(object, object))
 
+_WRITTEN_NAMES: dict[type, str] = {}
+_WRITTEN_FIELDS: dict[type, Mapping[str, str]] = {}
 _CATALOGUE: dict[str, type] = {"float": float, "bytes": bytes, "dict": dict}
 _ENCODERS: dict[type, Encode] = {
     **dict.fromkeys((str, int, bool, NoneType), _itself),
@@ -453,4 +472,5 @@ for _module in _VOCABULARIES:
     register(*_values_of(_module))
 register(attempt.FailureCause, *get_args(attempt.AttemptEvent), *get_args(attempt.AttemptAction))
 register(job_master.SplitWanted, *get_args(job_master.FromDriver), job_master.Launch, restarts.Kind)
-register(rescale.StateAssignment, rescale.ListShare, rescale.InFlightShare)
+register(rescale.ListShare, rescale.InFlightShare)
+register_as("Inheritance", rescale.StateAssignment)

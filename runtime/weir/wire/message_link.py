@@ -1,9 +1,9 @@
 """Carries values over an authenticated socket, one frame each, from any thread to one reader.
 
-Sending never waits for the other end: a thread of the link's own writes what is queued, so that a
-peer that has stopped reading stops nobody here. What it does not read in time breaks the link, by
-the socket's own timeout, and the reader hears of that. A message that is too long for a frame is
-refused to its sender, before anything of it is queued.
+Sending never waits for the other end: a separate thread writes what is queued, so that a
+peer that has stopped reading blocks no thread here. If it does not read in time, the socket's
+timeout breaks the link, and the reader gets an error. A message that is too long for a frame is
+refused before anything of it is queued.
 """
 
 import socket
@@ -52,12 +52,12 @@ class MessageLink:
             frame = read_frame(self._sock)
         except ConnectionError:
             raise
-        except OSError as problem:  # the kernel gave the peer up, or somebody closed the link here
+        except OSError as problem:  # the kernel gave the peer up, or the link was closed here
             raise ConnectionError(str(problem)) from problem
         try:
             return loads(bytes(frame.payload))
         except Undecodable as problem:
-            raise ConnectionError(f"the peer sent what nobody can read: {problem}") from problem
+            raise ConnectionError(f"the peer sent an unreadable message: {problem}") from problem
 
     def close(self) -> None:
         """Write what is queued, then end the link."""
@@ -67,18 +67,18 @@ class MessageLink:
         self._sock.close()
 
     def cut(self) -> None:
-        """End the link at once; whoever reads from it hears so."""
+        """End the link at once; its reader gets an error."""
         with suppress(OSError):
             # Not TLS's own shutdown, which would change the object under the thread that reads.
             socket.socket.shutdown(self._sock, socket.SHUT_RDWR)
 
     def _write(self) -> None:
-        """Whatever ends this thread ends the link, so that the reader hears of it."""
+        """The end of this thread ends the link, so that the reader gets an error."""
         try:
             while (payload := self._queue.get()) is not None:
                 write_frame(self._sock, _MESSAGE, payload)
         except OSError:
-            pass  # the peer is gone, which the reader is told by the socket
+            pass  # the peer is gone, and the reader gets the error
         finally:
             self.cut()
 

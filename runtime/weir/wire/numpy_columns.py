@@ -1,7 +1,7 @@
-"""Sees fixed-width Arrow columns as NumPy arrays, without copying where the layout allows it.
+"""Views fixed-width Arrow columns as NumPy arrays, without copying where the layout allows it.
 
 Arrow keeps a column's values and its nulls apart, and so does this module: where a value is null
-its number is arbitrary, and whoever uses the numbers asks for the nulls too. Only booleans are
+its number is arbitrary, and the caller must check the nulls too. Only booleans are
 copied, for Arrow packs eight of them into a byte. Nothing here knows what a column is for.
 """
 
@@ -47,7 +47,7 @@ def dtype_of(kind: pa.DataType) -> np.dtype[Any]:
 
 
 def arrow_of(values: npt.NDArray[Any], valid: Validity | None, kind: pa.DataType) -> pa.Array:
-    """The way back: an Arrow column over these numbers, which nobody may change any more."""
+    """The reverse: an Arrow column over these numbers, which must not change afterwards."""
     numbers = np.ascontiguousarray(values, dtype_of(kind))
     data = pa.py_buffer(_packed(numbers) if numbers.dtype == np.bool_ else numbers)
     nulls = None if valid is None or valid.all() else pa.py_buffer(_packed(valid))

@@ -152,7 +152,8 @@ def test_a_driver_that_waits_for_its_script_goes_when_it_is_told_to(driver, log)
 
 def test_what_the_driver_was_told_is_refused_if_it_means_nothing(driver, log):
     """U3: by whoever needs it, and the report is left all the same."""
-    text = "import os\nfrom weir.driver.driver_environment import driver_environment_of\nassignment_of(os.environ)\n"
+    imports = "import os\nfrom weir.driver.driver_environment import driver_environment_of\n"
+    text = f"{imports}driver_environment_of(os.environ)\n"
     status, _, _ = ended(driver(text, WEIR_ATTEMPT="three"))
 
     assert (status, report(log).attempt, report(log).is_rejected) == (2, 0, True)

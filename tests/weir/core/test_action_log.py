@@ -193,41 +193,41 @@ LINES = [
         DEBUG,
         "Sending the aligned barrier of checkpoint 7 to read-0, building on checkpoint 5.",
     ),
-    (NotifyAborted(7, SOURCE), DEBUG, "Telling read-0 that checkpoint 7 is aborted."),
+    (NotifyAborted(7, SOURCE), DEBUG, "Notifying read-0 that checkpoint 7 is aborted."),
     (
         NotifyCompleted(7, CHECKPOINT, SOURCE, leaving=False),
         DEBUG,
-        "Telling read-0 that checkpoint 7 is complete.",
+        "Notifying read-0 that checkpoint 7 is complete.",
     ),
     (
         NotifyCompleted(7, CHECKPOINT, SOURCE, leaving=True),
         DEBUG,
-        "Telling read-0 that checkpoint 7 is complete and that they may leave.",
+        "Notifying read-0 that checkpoint 7 is complete and that they may finish.",
     ),
     (
         SendToSubtask(READ, SOURCE[0], AssignSplit("a")),
         DEBUG,
-        "Passing on split a from read to read-0.",
+        "Sending split a from read to read-0.",
     ),
     (
         SendToSubtask(READ, SOURCE[0], NoSplitsYet()),
         DEBUG,
-        "Passing on that there are no splits yet from read to read-0.",
+        "Sending the notice that there are no splits yet from read to read-0.",
     ),
     (
         SendToSubtask(READ, SOURCE[0], NoMoreSplits()),
         DEBUG,
-        "Passing on that there are no more splits from read to read-0.",
+        "Sending the notice that there are no more splits from read to read-0.",
     ),
     (
         SendToSubtask(READ, SOURCE[0], {"password": "hunter2"}),
         DEBUG,
-        "Passing on a message from read to read-0.",
+        "Sending a message from read to read-0.",
     ),
     (
         SnapshotOperators(7, (READ, WRITE)),
         DEBUG,
-        "Asking read, write in the driver for their state at checkpoint 7.",
+        "Snapshotting the coordinators of read, write for checkpoint 7.",
     ),
     (PrepareLocation(7, "store/mine"), DEBUG, "Preparing store/mine for savepoint 7."),
     (
@@ -239,7 +239,7 @@ LINES = [
     (
         LookForSuccessor(4),
         DEBUG,
-        "Looking whether another driver has taken entry 4 of the log.",
+        "Checking whether another driver has taken entry 4 of the log.",
     ),
     (TruncateLog(8), DEBUG, "Truncating the log below entry 8."),
     (DeleteFiles(3, ("a", "b")), DEBUG, "Deletion 3: a, b."),
@@ -303,7 +303,7 @@ LINES = [
 
 @pytest.mark.parametrize(("action", "level", "text"), LINES)
 def test_every_action_has_a_line(action, level, text):
-    """C21: the actions are the log; what a user's operator says to its subtasks is not told."""
+    """C21: the actions are the log; the messages of a user's operator are not logged."""
     found, said = told(action)
 
     assert found is level
@@ -314,11 +314,11 @@ def test_every_action_has_a_line(action, level, text):
 
 
 def test_no_action_is_without_an_example():
-    """C21: whoever adds an action sees how it reads."""
+    """C21: a new action needs a log line."""
     assert {type(action) for action, _, _ in LINES} == set(get_args(Action))
 
 
 def test_a_long_list_is_cut():
     """U3: a line is to be read."""
     assert listed(range(SHOWN + 3)).endswith(f", {SHOWN - 1} and 3 more")
-    assert listed([]) == "nobody"
+    assert listed([]) == "none"

@@ -108,7 +108,7 @@ def test_each_checkpoint_is_aligned_anew():
 
 
 def test_alignment_is_measured_from_the_first_barrier():
-    """A2: the snapshot says since when its barriers came in."""
+    """A2: the snapshot records when its first barrier arrived."""
     inputs = Inputs(A, B)
     inputs.at(30).deliver(A, barrier(1))
 
@@ -134,7 +134,7 @@ def test_at_least_once_ignores_a_barrier_that_comes_again():
 
 
 def test_the_first_overtaking_barrier_takes_the_snapshot_at_once():
-    """A4: nobody is waited for, so nobody is blocked."""
+    """A4: no channel is waited for, so none is blocked."""
     inputs = Inputs(A, B)
 
     assert inputs.announce(overtaking(1)) == [overtaken(overtaking(1))]
@@ -143,7 +143,7 @@ def test_the_first_overtaking_barrier_takes_the_snapshot_at_once():
 
 
 def test_in_flight_data_is_complete_when_every_channel_has_delivered():
-    """A4: and that is said once, however often the barrier is heard of."""
+    """A4: and that is reported once, however often the barrier arrives."""
     inputs = Inputs(A, B)
     inputs.announce(overtaking(1))
     inputs.arrive(A)
@@ -197,7 +197,7 @@ def test_alignment_that_takes_too_long_turns_unaligned():
 
 
 def test_a_barrier_that_turned_unaligned_upstream_turns_everyone_downstream():
-    """A5: A waited aligned; now nobody does."""
+    """A5: A waited aligned; now no channel is blocked."""
     inputs = Inputs(A, B)
     inputs.deliver(A, impatient(1, 50))
 
@@ -368,7 +368,7 @@ def test_an_end_during_alignment_declines_if_checkpoints_end_with_the_first_fini
 
 @pytest.mark.parametrize("machine", [Aligner, Tracker])
 def test_the_end_of_recovered_data_is_not_a_finished_subtask(machine):
-    """A7, A10: it counts as delivered, whatever the switch says."""
+    """A7, A10: it counts as delivered, regardless of the switch."""
     inputs = Inputs(A, REPLAY, machine=machine, declines_on_end=True)
     inputs.deliver(A, barrier(1))
 

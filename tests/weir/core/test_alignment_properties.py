@@ -101,7 +101,7 @@ LIMITS = st.tuples(st.integers(1, 3), st.integers(1, 4), st.integers(0, 3))
 
 @st.composite
 def rows(draw, label):
-    """Some batches of some rows, each row with a name of its own."""
+    """Some batches of some rows, each row with a unique name."""
     sizes = draw(st.lists(st.integers(1, 3), max_size=4))
     return [tuple(f"{label}{batch}.{row}" for row in range(n)) for batch, n in enumerate(sizes)]
 

@@ -40,7 +40,7 @@ USER_CODE, OPERATOR, CONNECTION, CHECKPOINT = FailureCause
 
 
 def test_a_job_says_how_many_slots_it_waits_for():
-    """R3: gang start is ours, and the status says what it waits for."""
+    """R3: gang start is a rule of Weir, and the status has the missing slots."""
     job = Job()
 
     assert job.tell(JobStarted()) == [ReportStatus(JobStatus.WAITING_FOR_SLOTS, 2)]
@@ -108,7 +108,7 @@ def test_what_a_disk_held_before_this_driver_is_forgotten_once_the_index_runs_el
 
 
 def test_a_job_runs_once_every_subtask_does():
-    """C2: RUNNING starts the periodic scheduler, so nobody may be missing, and it is said once."""
+    """C2: RUNNING starts the periodic scheduler: no subtask may be missing; reported once."""
     job = a_deploying_job()
 
     assert job.up(READ_0, READ_1, SUM_0) == []
@@ -187,7 +187,7 @@ def test_losing_a_standby_slot_harms_nothing():
 
 
 def test_without_a_standby_the_job_waits_for_the_replacement():
-    """R3: and says so, and goes on by itself."""
+    """R3: and reports it, and continues by itself."""
     job = a_running_job()
     job.lost("b")
 
@@ -239,7 +239,7 @@ def test_slot_losses_end_no_job():
 
 
 def test_a_process_in_which_user_code_failed_is_recycled():
-    """R4: nobody knows what the failed code left behind."""
+    """R4: the state of the process after the failed code is unknown."""
     job = a_running_job()
 
     assert job.failed(SUM_0, USER_CODE) == [
@@ -323,7 +323,7 @@ def test_the_failure_of_all_that_is_unfinished_is_that_of_the_whole_job():
 
 
 def test_finished_subtasks_of_a_failed_region_restart_with_it():
-    """R4: the restore point may lie before their end."""
+    """R4: the restore point may be before their end."""
     job = a_running_job(FORWARDED)
     job.finished(READ_0)
 
@@ -364,7 +364,7 @@ def test_a_slot_whose_peers_are_unfinished_takes_its_region_down_even_when_finis
 
 
 def test_the_coordinator_can_have_everything_restarted():
-    """R8: a job without a checkpoint for too long restarts, and says why."""
+    """R8: a job without a checkpoint for too long restarts with this reason."""
     job = a_running_job(FORWARDED)
 
     assert job.doomed() == [

@@ -84,7 +84,7 @@ def test_a_region_that_fails_while_slots_are_awaited_joins_the_same_attempt():
 
 
 def test_a_subtask_that_joined_a_waiting_attempt_belongs_to_it():
-    """R1: words of its former attempt are void."""
+    """R1: events of its former attempt are void."""
     job = a_running_job(FORWARDED)
     job.lost("a")
     job.later()
@@ -257,7 +257,7 @@ def test_nothing_moves_an_ended_job():
     assert sorted(job.state.graph.slots) == ["b", "c", "d"]
 
 
-# News that is late, or told twice
+# Events that are late or repeated
 
 
 def test_words_of_an_older_attempt_change_nothing():
@@ -278,7 +278,7 @@ def test_words_of_an_older_attempt_change_nothing():
 
 
 def test_words_of_a_subtask_that_was_taken_down_change_nothing():
-    """R1: it speaks of a time before the reset."""
+    """R1: it was sent before the reset."""
     job = a_running_job()
     job.failed(SUM_0)
     before = job.state

@@ -1,7 +1,7 @@
 """Whatever happens to a job, in whatever order, what must always hold of its attempts holds.
 
-The world here obeys: it starts, ends and recycles what it is told to, and knows what runs where.
-Its news is bad: slots vanish, subtasks fail at any stage, and words come late or again. In the end
+The world here starts, ends and recycles processes as decided, and knows what runs where.
+Its events are bad: slots vanish, subtasks fail at any stage, events come late or twice. In the end
 the world turns kind, and a job that has not ended must run again.
 
 Histories are walked by weighted chance and not rule by rule: a failure is interesting only in a job
@@ -33,7 +33,7 @@ EVENTS = 120
 
 
 class World:
-    """Obeys every action at once and keeps its own account of what runs."""
+    """Carries out every action at once and tracks what runs."""
 
     def __init__(self, chance):
         self.chance = chance
@@ -157,7 +157,7 @@ class World:
         self.tell(a.AttemptFailed("no checkpoint for too long", self.chance.random()))
 
     def old_word_comes_again(self):
-        """Except the coordinator's own, which come once: nothing in them tells their age."""
+        """Except the coordinator's own, which come once: they carry no attempt."""
         event = self.chance.choice(self.heard)
         match event:
             case a.AttemptFailed() | a.StopConfirmed() | a.CancelRequested():
@@ -169,7 +169,7 @@ class World:
     def last_word_comes_again(self):
         before = self.state
         self.tell(self.heard[-1])
-        assert self.state == before, "told twice is told once"
+        assert self.state == before, "a repeated event changes nothing"
 
     def last_savepoint_completes(self):
         self.tell(a.StopConfirmed())

@@ -1,4 +1,4 @@
-"""A channel keeps its order and its bound; only a barrier may jump, and it says what it passed."""
+"""A channel keeps its order and its bound; only a barrier may overtake, and reports what."""
 
 from collections import deque
 
@@ -84,7 +84,7 @@ def test_an_overtaking_barrier_leaves_at_once_and_tells_what_it_overtook():
 
 
 def test_a_barrier_that_waited_too_long_jumps_the_queue():
-    """A5: it tells what it jumped over, not what is behind it, and becomes an overtaking one."""
+    """A5: it returns what it overtook, not what is behind it, and becomes an overtaking one."""
     outbox = an_outbox("a1", watermark(1), "a2", impatient(1, 50), "a3")
 
     assert outbox.promote(CheckpointId(1)) == (overtaking(1), ["a1", "a2"])
@@ -110,7 +110,7 @@ def test_watermarks_coalesce_while_they_wait():
 
 
 def test_a_watermark_does_not_move_past_a_batch_or_a_barrier():
-    """A1: each says something about what is behind it."""
+    """A1: each concerns what is behind it."""
     elements = ["a1", watermark(1), "a2", watermark(2), barrier(1), watermark(3)]
 
     assert list(an_outbox(*elements).queue) == elements

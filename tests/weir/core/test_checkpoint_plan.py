@@ -34,7 +34,7 @@ def test_everyone_who_took_part_is_told_how_it_ended():
 
 @pytest.mark.parametrize("missing", EVERYONE)
 def test_one_subtask_that_does_not_run_is_enough_to_have_no_checkpoint(missing):
-    """C4: NOT_ALL_REQUIRED_TASKS_RUNNING, and the plan says who stands in the way."""
+    """C4: NOT_ALL_REQUIRED_TASKS_RUNNING, and the plan names the subtasks that do not run."""
     assert planned(missing=[missing]) == Unplannable(
         Reason.NOT_ALL_REQUIRED_TASKS_RUNNING, (missing,)
     )
@@ -64,7 +64,7 @@ def test_the_last_one_alive_is_triggered_itself():
 
 
 def test_there_is_nothing_to_checkpoint_when_all_have_finished():
-    """C14: nobody is left to ack."""
+    """C14: no subtask is left to ack."""
     plan = planned(finished=EVERYONE)
 
     assert isinstance(plan, Unplannable)
@@ -144,7 +144,7 @@ def histories(draw):
 
 @given(histories())
 def test_a_barrier_reaches_every_subtask_that_is_waited_for(history):
-    """C4: whoever is waited for is triggered, or has a running sender that is reached itself."""
+    """C4: every awaited subtask is triggered, or has a running sender that is reached itself."""
     topology, finished = history
     plan = planned(topology, finished)
     if isinstance(plan, Unplannable):

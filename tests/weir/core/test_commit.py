@@ -66,30 +66,30 @@ def test_checkpoint_ids_have_gaps_and_commit_numbers_have_none():
 
 
 def test_a_completion_that_covers_nothing_new_uses_no_number():
-    """C19: an empty commit would be a gap for whoever counts results."""
+    """C19: an empty commit would be a gap for a consumer that counts results."""
     assert covered((1, [1]), (2, [])).sequence == 1
     assert numbers(covered((1, [1]), (2, []), (3, [3]))) == [(1, [1]), (2, [3])]
 
 
 def test_what_is_covered_is_known_also_when_there_was_nothing_to_commit():
-    """C19: a ledger says up to which checkpoint every transaction has its number."""
+    """C19: a ledger has the checkpoint up to which every transaction has its number."""
     assert covered((1, [1]), (5, [])).covered == 5
 
 
 def test_a_transaction_that_was_covered_before_keeps_its_number():
-    """C19: a subtask that had not heard of the completion still carries it in its state."""
+    """C19: a subtask that missed the notification still carries it in its state."""
     assert numbers(covered((1, [1]), (2, [1, 2]))) == [(1, [1]), (2, [2])]
 
 
 def test_only_the_transactions_of_its_own_sink_enter_a_ledger():
-    """C19: each sink has a sequence of its own."""
+    """C19: each sink has a separate sequence."""
     other = Transaction(OperatorId("archive"), 1, "archive-0@1")
 
     assert numbers(cover(EMPTY, 1, [other, a_transaction(1)])) == [(1, [1])]
 
 
 def test_nothing_is_covered_that_was_pre_committed_behind_the_barrier():
-    """C1: output behind the barrier is not in the checkpoint; to be told so is a bug of ours."""
+    """C1: output behind the barrier is not in the checkpoint; reporting it is a bug in Weir."""
     with pytest.raises(AssertionError, match="ahead"):
         cover(EMPTY, 1, [a_transaction(2)])
 
@@ -155,7 +155,7 @@ def test_no_open_transaction_is_left_dangling(opened, kept):
     assert sorted((*verdicts.commit, *verdicts.abort)) == sorted(names)
 
 
-# Whatever completes, aborts, gets lost or is told twice
+# Completions, aborts, lost and repeated notifications
 
 
 @st.composite
@@ -167,7 +167,7 @@ def histories(draw):
 
 @given(histories())
 def test_every_pre_commit_is_committed_once_in_order_and_without_gaps(history):
-    """C9 C19: whatever aborts in between, and however late a subtask hears of a completion."""
+    """C9 C19: regardless of aborts in between, and of late notifications."""
     ledger, newest = EMPTY, 0
     for checkpoint, completes, oldest in history:
         if completes:

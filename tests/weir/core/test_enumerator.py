@@ -31,7 +31,7 @@ def test_a_reader_that_asks_an_empty_pool_hears_that_there_are_no_more():
 
 
 def test_what_a_source_keeps_in_an_id_is_not_shown():
-    """X4: a URL tells where; whatever else an id holds behind its name is the source's own."""
+    """X4: a URL is a location; the rest of an id behind its name belongs to the source."""
     assert shown("file:///in/part-1.parquet") == "file:///in/part-1.parquet"
     assert shown("0003") == "0003"
     assert shown("000001-000002.e30=.c2VjcmV0") == "000001-000002"
@@ -82,7 +82,7 @@ def test_a_split_returns_though_the_checkpoint_after_its_assignment_was_aborted(
 
 
 def test_a_completion_forgets_what_its_readers_hold_for_good_and_nothing_else():
-    """C4: history is kept for as long as somebody may go back to it."""
+    """C4: history is kept as long as a restore may need it."""
     splits = given_to(Splits(("a", "b")), ADA).snapshot(1)
     splits = given_to(splits, BOB).completed(1)
 
@@ -90,7 +90,7 @@ def test_a_completion_forgets_what_its_readers_hold_for_good_and_nothing_else():
 
 
 def test_no_split_is_given_back_twice():
-    """C4: a reset that is told twice changes nothing more."""
+    """C4: a repeated reset changes nothing more."""
     once = given_to(Splits(("a",)), ADA).reset(BOTH, NO_CHECKPOINT)
 
     assert once.reset(BOTH, NO_CHECKPOINT) == once

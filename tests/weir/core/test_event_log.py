@@ -1,4 +1,4 @@
-"""How each thing that the driver hears reads in the job's log."""
+"""The log line of each event of the driver."""
 
 from typing import get_args
 
@@ -127,7 +127,7 @@ LINES = [
         "read failed in the driver: OSError: no such topic.",
     ),
     (OperatorCoordinatorRecovered("read"), INFO, "read works again in the driver."),
-    (ProgressMade(), DEBUG, "Earlier failures are not counted any more."),
+    (ProgressMade(), DEBUG, "Earlier failures no longer count."),
     (SlotRegistered("a", "e1"), INFO, "Slot a on e1 registered."),
     (SlotLost("a", 0.5), WARNING, "Slot a was lost."),
     (SubtaskRunning(FIRST, SUM_0), INFO, "Task sum-0 of job orders runs in attempt 1."),
@@ -138,20 +138,24 @@ LINES = [
         "Task sum-0 of job orders failed in attempt 1: user code failed.",
     ),
     (EndOfDataReached(FIRST, SUM_0), DEBUG, "Task sum-0 has reached the end of its data."),
-    (SplitWanted(FIRST, READ_0), DEBUG, "Task read-0 has nothing to read."),
+    (SplitWanted(FIRST, READ_0), DEBUG, "Task read-0 requests a split."),
     (SplitsFound(READ, ("a", "b"), "b", False), DEBUG, "read has found 2 splits."),  # noqa: FBT003
     (OperatorEventSent(READ, READ_0, "secret"), DEBUG, "read has a message for task read-0."),
-    (OperatorSnapshotted(7, READ, "secret"), DEBUG, "read gave its state for checkpoint 7."),
+    (
+        OperatorSnapshotted(7, READ, "secret"),
+        DEBUG,
+        "read has snapshotted its coordinator for checkpoint 7.",
+    ),
     (
         OperatorNotSnapshotted(7, WRITE, "the hook raised"),
         WARNING,
-        "write could not give its state for checkpoint 7: the hook raised.",
+        "write could not snapshot its coordinator for checkpoint 7: the hook raised.",
     ),
-    (LocationPrepared(7), DEBUG, "The place of savepoint 7 is ready."),
+    (LocationPrepared(7), DEBUG, "The location of savepoint 7 is ready."),
     (
         LocationNotPrepared(7, "permission denied"),
         WARNING,
-        "The place of savepoint 7 could not be made: permission denied.",
+        "The location of savepoint 7 could not be created: permission denied.",
     ),
     (ManifestWritten(7), DEBUG, "The manifest of checkpoint 7 is durable."),
     (
@@ -162,21 +166,21 @@ LINES = [
     (
         ManifestInDoubt(7),
         WARNING,
-        "Nobody knows whether the manifest of checkpoint 7 was written.",
+        "It is unknown whether the manifest of checkpoint 7 was written.",
     ),
     (FilesDeleted(3), DEBUG, "Deletion 3 is done."),
     (FilesNotDeleted(3), WARNING, "Deletion 3 failed."),
-    (EntryCreated(4), DEBUG, "Entry 4 of the log is ours."),
-    (EntryTaken(4), WARNING, "Entry 4 of the log is another driver's."),
+    (EntryCreated(4), DEBUG, "Entry 4 of the log was created by this driver."),
+    (EntryTaken(4), WARNING, "Entry 4 of the log was created by another driver."),
     (EntryNotCreated(4, "full"), WARNING, "Entry 4 of the log was not created: full."),
-    (EntryInDoubt(4), WARNING, "Nobody knows whether entry 4 of the log was created."),
-    (NoSuccessorSeen(4), DEBUG, "Nobody has taken entry 4 of the log."),
-    (SuccessorUnknown(4), WARNING, "Entry 4 of the log could not be looked up."),
+    (EntryInDoubt(4), WARNING, "It is unknown whether entry 4 of the log was created."),
+    (NoSuccessorSeen(4), DEBUG, "No other driver has taken entry 4 of the log."),
+    (SuccessorUnknown(4), WARNING, "Entry 4 of the log could not be checked."),
     (CommitConfirmed(WRITE, 5), DEBUG, "write has committed number 5."),
-    (CommitInDoubt(WRITE, 5), WARNING, "Nobody knows whether write has committed number 5."),
+    (CommitInDoubt(WRITE, 5), WARNING, "It is unknown whether write has committed number 5."),
     (TransactionsResolved(3), DEBUG, "Resolution 3 is done."),
     (TransactionsUnresolved(3), WARNING, "Resolution 3 failed."),
-    (JobStarted(), INFO, "Job orders may begin."),
+    (JobStarted(), INFO, "Job orders may start."),
     (CancelRequested(), INFO, "Job orders is to be canceled."),
     (CheckpointRequested("ada", SAVEPOINT), INFO, "Request ada asks job orders for a savepoint."),
     (TimePassed(100), DEBUG, "It is 100 ms."),
@@ -191,20 +195,20 @@ LINES = [
         DEBUG,
         "Attempt 2 of read-0, sum-0, sum-1, write-0 is about to start.",
     ),
-    (RestorePointReady(2), DEBUG, "It is known what attempt 2 starts from."),
-    (AttemptFailed("3 failed", 0.5), DEBUG, "What runs now is given up: 3 failed."),
+    (RestorePointReady(2), DEBUG, "The restore point of attempt 2 is known."),
+    (AttemptFailed("3 failed", 0.5), DEBUG, "The running attempt has failed: 3 failed."),
     (StopConfirmed(), DEBUG, "The savepoint that job orders ends with is complete."),
 ]
 
 
 @pytest.mark.parametrize(("event", "level", "text"), LINES)
 def test_every_event_has_a_line(event, level, text):
-    """C21: what was describe_event explains what was decided; user state and messages are not told."""
+    """C21: the events explain the actions; user state and messages are not logged."""
     line = describe_event(event, "orders")
 
     assert (line.level, line.text) == (level, text)
 
 
 def test_no_event_is_without_an_example():
-    """C21: whoever adds an event sees how it reads."""
+    """C21: a new event needs a log line."""
     assert {type(event) for event, _, _ in LINES} == set(get_args(Event))

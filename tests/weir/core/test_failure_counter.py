@@ -34,7 +34,7 @@ def test_a_newer_success_forgives_all_failures_before_it():
 
 
 def test_a_checkpoint_older_than_the_last_success_does_not_count():
-    """C9: with several in flight, a late failure of an older one says nothing new."""
+    """C9: with several in flight, a late failure of an older one does not count again."""
     assert failed(1, before=FailureCounter().after_success(2)).in_a_row == 0
 
 
@@ -101,5 +101,5 @@ def test_the_reasons_that_end_a_request_before_any_barrier_are_known_as_such():
 
 
 def test_every_reason_is_a_sentence_of_its_own():
-    """C10: two reasons that read alike could not be told apart in a log."""
+    """C10: two reasons with the same text could not be distinguished in a log."""
     assert len({reason.value for reason in Reason}) == len(Reason)

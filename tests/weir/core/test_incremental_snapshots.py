@@ -24,7 +24,7 @@ def test_a_completed_checkpoint_is_a_base() -> None:
 
 
 def test_a_checkpoint_of_unknown_fate_is_no_base() -> None:
-    """S4: never on one whose completion the subtask did not hear of."""
+    """S4: never on one of whose completion the subtask was not notified."""
     increments = Increments()
     increments.took(ONE, OLD)
     increments.on_completed(ONE)
@@ -35,7 +35,7 @@ def test_a_checkpoint_of_unknown_fate_is_no_base() -> None:
 
 
 def test_an_aborted_checkpoint_is_no_base() -> None:
-    """S4: never on one that was aborted, even if a late word says otherwise."""
+    """S4: never on one that was aborted, even if a late notification contradicts."""
     increments = Increments()
     increments.took(ONE, OLD)
     increments.on_aborted(ONE)
@@ -62,7 +62,7 @@ def test_what_was_restored_whole_is_a_base() -> None:
 
 
 def test_a_newer_completion_forgets_the_older_ones() -> None:
-    """S4: what lies before the newest completed checkpoint is never named again."""
+    """S4: what is before the newest completed checkpoint is never named again."""
     increments = Increments()
     for checkpoint, pieces in ((ONE, OLD), (TWO, NEW)):
         increments.took(checkpoint, pieces)

@@ -94,7 +94,7 @@ BROKEN: dict[str, Callable[[], Job]] = {
     "C6: more than may run at once": lambda: a_job(
         **pending(collecting(3, awaiting=AWAITED), collecting(4, awaiting=AWAITED))
     ),
-    "C7: nobody is waited for": lambda: a_job(**pending(collecting(4, awaiting=frozenset()))),
+    "C7: no ack is awaited": lambda: a_job(**pending(collecting(4, awaiting=frozenset()))),
     "C8: written without all acks": lambda: a_job(
         **pending(Persisting(some_properties(4), {}, None, Millis(0)))  # type: ignore[arg-type]
     ),
@@ -125,7 +125,7 @@ BROKEN: dict[str, Callable[[], Job]] = {
     "C14: at its end and not running": lambda: a_job(
         subtasks=Subtasks(at_end=frozenset({SUBTASK}))
     ),
-    "S4: a file that nobody refers to": lambda: a_job(
+    "S4: a file without references": lambda: a_job(
         checkpoints=Checkpoints(shared=SharedStateRegistry({"shared/x": 1}))
     ),
     "C12: a checkpoint outlives its job": lambda: a_job(

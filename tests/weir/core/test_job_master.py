@@ -1,4 +1,4 @@
-"""What one part of the driver says another hears, in the same step and in order."""
+"""The actions of one part of the driver become events of another, in the same step and in order."""
 
 from dataclasses import replace
 
@@ -65,7 +65,7 @@ POOL = Splits(("a", "b", "c"))
 
 
 class Driver:
-    """A whole driver's decisions, told what happened."""
+    """A whole driver's decisions, fed with events."""
 
     def __init__(self, policy=None, topology=POOLED, epoch=None, splits=POOL, **job):
         state, _ = checkpoints.begin(policy or Policy(), topology, epoch or an_epoch())
@@ -338,7 +338,7 @@ def test_a_reader_waits_for_splits_that_are_yet_to_be_found():
 
 
 def test_readers_that_wait_hear_when_nothing_more_will_be_found():
-    """C14: an unbounded source may be told to end."""
+    """C14: an unbounded source may be stopped."""
     driver = a_running_driver(splits=Splits((), is_final=False))
     driver.split()
 
@@ -376,7 +376,7 @@ def test_a_job_that_nobody_watches_is_never_overdue():
 
 
 def test_a_reader_of_an_attempt_that_is_over_gets_nothing():
-    """C4: a split given to it would be read by nobody."""
+    """C4: a split assigned to it would never be read."""
     driver = a_running_driver()
     driver.restart()
     driver.up()

@@ -98,7 +98,7 @@ def test_three_subtasks_divide_128_groups_as_flink_does():
 
 
 def test_the_manifest_can_name_the_algorithm():
-    """S11: whoever changes a number in this module must change these."""
+    """S11: a change of a number in this module must change these."""
     assert (kg.HASH, kg.HASH_VERSION) == ("java-hashcode/murmur3-32", 1)
 
 

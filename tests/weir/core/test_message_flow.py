@@ -45,7 +45,7 @@ def test_every_action_that_leaves_the_core_is_handled_by_the_driver():
 
 
 def test_every_action_between_the_parts_of_the_core_is_handled_by_the_job():
-    """The attempt and the coordinator hear of each other only there."""
+    """The attempt and the coordinator exchange events only there."""
     assert {action.name for action in INSIDE} >= {"OfferRestorePoint", "ConfirmStop", "Deploy"}
     expect_none(never_handled(INSIDE, modules("runtime/weir/core/job_master.py")))
 

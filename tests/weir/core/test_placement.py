@@ -12,7 +12,7 @@ disks = st.sampled_from(["", "d1", "d2"])
 
 
 def address(place):
-    """A address as in ``e1`` or, with a disk, ``e1/d1``."""
+    """An address as in ``e1`` or, with a disk, ``e1/d1``."""
     return SlotAddress(*place.split("/"))
 
 
@@ -62,7 +62,7 @@ def test_an_index_that_is_not_asked_for_keeps_its_slot_and_needs_none():
 
 
 def test_too_few_slots_are_counted():
-    """R3: the status can say how many are missing."""
+    """R3: the status can show how many are missing."""
     assert assign({}, {"a": "e1"}, {0, 1, 2}) == TooFewSlots(2)
 
 

@@ -81,7 +81,7 @@ def test_of_equal_requests_the_older_goes_first():
 
 
 def test_a_full_queue_without_a_periodic_request_refuses_whoever_comes():
-    """C5: even a savepoint, for somebody waits for each that is in."""
+    """C5: even a savepoint, because a user waits for each queued one."""
     queue = a_queue(asked(1), asked(2))
     late = asked(3, SAVEPOINT)
 
@@ -115,7 +115,7 @@ def test_the_first_in_the_queue_starts_when_nothing_is_in_flight():
 
 
 def test_nothing_starts_from_an_empty_queue():
-    """C5: there is no checkpoint that nobody asked for."""
+    """C5: there is no checkpoint without a request."""
     assert choose((), quiet()) == Wait()
 
 
@@ -153,7 +153,7 @@ def test_a_forced_periodic_request_is_not_put_off():
 
 
 def test_nothing_starts_while_more_than_max_concurrent_are_being_cleaned_up():
-    """C5: not even a forced one, or deletions would fall behind for good."""
+    """C5: not even a forced one, or deletions would fall behind more and more."""
     forced = asked(1, SAVEPOINT, forced=True)
 
     assert choose((forced,), quiet(cleaning=2)) == Wait()
@@ -191,7 +191,7 @@ def test_the_queue_is_never_longer_than_its_limit(history, limit):
 
 @given(histories, limits)
 def test_whoever_comes_is_in_the_queue_or_is_told_to_go(history, limit):
-    """C5: nobody is lost and nobody is in twice."""
+    """C5: no request is lost or queued twice."""
     queue, dropped = (), []
     for request in history:
         after = enqueue(queue, request, limit)
@@ -216,7 +216,7 @@ def test_the_queue_is_always_in_the_order_of_rank(history, limit):
 
 @given(histories, limits)
 def test_only_a_periodic_request_or_the_newcomer_ever_falls_out(history, limit):
-    """C5: who is in and was asked for by somebody stays in."""
+    """C5: a queued request of a user stays queued."""
     queue = ()
     for request in history:
         after = enqueue(queue, request, limit)
@@ -241,7 +241,7 @@ def test_nothing_at_all_starts_above_the_limit_of_cleaning(history, traffic):
 
 @given(histories, traffics)
 def test_whoever_starts_is_the_first_in_the_queue(history, traffic):
-    """C5: nobody overtakes."""
+    """C5: no request overtakes."""
     queue = a_queue(*history)
     match choose(queue, traffic):
         case Start(request) | PutOff(request, _):

@@ -47,7 +47,7 @@ POINTWISE = (EdgeKind.FORWARD, EdgeKind.REBALANCE, EdgeKind.RESCALE)
 def counts(manifest: Manifest, topology: Topology, **options) -> list[StateAssignment]:
     restored_state = assign_state(manifest, topology, **options)
     assert tuple(restored_state) == topology.subtasks, (
-        "one state_assignment for every subtask, in order"
+        "one state assignment for every subtask, in order"
     )
     return [restored_state[count(i)] for i in range(topology.by_id[COUNT].parallelism)]
 
@@ -215,7 +215,7 @@ def test_a_checkpoint_can_be_restored_without_its_in_flight_data():
 
 
 def test_watermarks_restart_at_the_lowest_of_all_old_subtasks():
-    """A10: the minimum per input, at any width; an input nobody recorded has none."""
+    """A10: the minimum per input, at any width; an input without a recorded one has none."""
     hashed, forward = EdgeId(EdgeKind.HASH), EdgeId(EdgeKind.FORWARD)
     manifest = a_manifest(
         a_topology(2),

@@ -1,4 +1,4 @@
-"""A failed job tries again as its strategy says, and stops trying when the strategy does."""
+"""A failed job restarts as its strategy decides, and fails when the strategy gives up."""
 
 import pytest
 from hypothesis import given
@@ -179,7 +179,7 @@ def test_the_memory_of_a_strategy_is_bounded(strategy):
     ],
 )
 def test_a_strategy_that_means_nothing_cannot_be_made(nonsense):
-    """R2: people are told by the configuration; here it would be a bug."""
+    """R2: the configuration refuses it for users; here it would be a bug."""
     with pytest.raises(AssertionError):
         nonsense()
 
@@ -217,7 +217,7 @@ def test_failures_of_two_kinds_do_not_hide_each_other():
 
 
 def test_other_failures_in_between_are_not_progress():
-    """R2, R1: a slot that is lost says nothing about the row."""
+    """R2, R1: a lost slot is unrelated to the row."""
     _, verdict = judged(THRICE, POISON, None, POISON, None, POISON)
     assert isinstance(verdict, GiveUp)
 

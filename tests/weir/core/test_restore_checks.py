@@ -56,7 +56,7 @@ def test_unknown_operator_state_in_a_checkpoint_of_another_graph_is_refused():
 
 
 def test_a_checkpoint_of_the_same_graph_is_restored_leniently():
-    """C15: its hash says that nothing is missing."""
+    """C15: its hash proves that nothing is missing."""
     assert isinstance(by_path(with_state_of(GONE)), RestoreFrom)
 
 
@@ -134,7 +134,7 @@ def test_in_flight_data_of_an_edge_that_changed_is_refused():
 
 
 def test_in_flight_data_of_an_edge_that_is_gone_is_refused():
-    """C15: nobody would process its rows."""
+    """C15: no operator would process its rows."""
     gone = Topology((*TOPOLOGY.operators, Operator(OperatorId("new"), 1)), TOPOLOGY.edges[1:])
 
     assert isinstance(by_path(with_rows_in_flight("rows"), gone), Refuse)
@@ -163,5 +163,5 @@ def test_one_named_checkpoint_is_restored_without_its_in_flight_data():
 
 @pytest.mark.parametrize("named", [NO_CHECKPOINT, 8])
 def test_the_option_holds_for_the_checkpoint_that_it_names_and_no_other(named):
-    """C15: else a later restart would drop rows that nobody meant to drop."""
+    """C15: else a later restart would drop rows by accident."""
     assert not by_path(with_rows_in_flight("rows"), without_in_flight_of=named).without_in_flight

@@ -120,14 +120,14 @@ def test_a_submission_that_wants_no_state_is_given_none():
 
 
 def test_a_fresh_start_is_not_kept_by_a_damaged_checkpoint():
-    """K4: nobody reads what is given up."""
+    """K4: the state that is dropped is not read."""
     facts = read(epoch(), logged(3), damaged=[path(3)])
 
     assert resolved(facts, RestoreRequest(NEW, fresh=True)) == StartFresh()
 
 
 def test_a_restarted_driver_of_a_fresh_start_goes_on_from_its_own_checkpoint():
-    """K4 R1: fresh says where the submission began, not where it is."""
+    """K4 R1: fresh concerns the start of the submission, not its restarts."""
     facts = read(epoch(), logged(3), epoch(NEW, goes_on=False), logged(20))
 
     resolution = resolved(facts, RestoreRequest(NEW, fresh=True))
@@ -136,7 +136,7 @@ def test_a_restarted_driver_of_a_fresh_start_goes_on_from_its_own_checkpoint():
 
 
 def test_a_driver_that_died_before_its_first_checkpoint_after_a_fresh_start_starts_fresh_again():
-    """K4: what lies before its line is as far away as it was."""
+    """K4: what is before its line cannot be restored, as before."""
     facts = read(epoch(), logged(3), epoch(NEW, goes_on=False))
 
     assert resolved(facts, RestoreRequest(NEW, fresh=True)) == StartFresh()
@@ -165,7 +165,7 @@ def test_a_path_goes_before_what_the_log_offers():
 
 
 def test_a_restarted_driver_goes_on_and_does_not_begin_again_from_the_path():
-    """C13: the path says where the submission began, not where it is."""
+    """C13: the path concerns the start of the submission, not its restarts."""
     facts = read(
         epoch(goes_on=False, restoring=FOREIGN),
         logged(11),
@@ -176,7 +176,7 @@ def test_a_restarted_driver_goes_on_and_does_not_begin_again_from_the_path():
 
 
 def test_a_driver_that_died_before_its_own_first_checkpoint_begins_where_its_submission_began():
-    """C16: also without being told the path again, and it owns no more than it did."""
+    """C16: also without the path being given again, and it owns no more than before."""
     facts = read(epoch(goes_on=False, restoring=FOREIGN), manifests=[(FOREIGN, a_manifest(9))])
 
     resolution = resolved(facts)
@@ -215,7 +215,7 @@ def test_with_a_claim_it_is_owned_under_the_number_of_the_epoch_that_claims_it()
 
 
 def test_a_claim_outlives_the_driver_that_made_it():
-    """C16: else nobody would ever delete it."""
+    """C16: else it would never be deleted."""
     facts = read(
         epoch(goes_on=False, restoring=FOREIGN, claims=True),
         logged(11),
@@ -370,7 +370,7 @@ def test_a_rerun_begins_without_state_and_its_next_driver_goes_on(retains):
 
 
 def test_a_rerun_of_a_job_that_has_not_finished_goes_on_from_its_checkpoint():
-    """C15: the restore_request is about finished jobs only."""
+    """C15: the setting concerns finished jobs only."""
     facts = read(epoch(), logged(3), closed(JobStatus.CANCELED))
 
     assert not begins_without_state(facts.entries, RestoreRequest(NEW, reruns=True))

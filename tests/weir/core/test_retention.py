@@ -78,7 +78,7 @@ def test_under_the_operator_nothing_is_deleted_on_cancellation_or_suspension(ret
 
 
 def test_under_the_operator_a_finished_job_is_still_tidied_up():
-    """C12: nobody restores a job that has reached its end."""
+    """C12: a job that has reached its end is not restored."""
     assert discards_at_end(Policy(managed=True), FINISHED)
 
 
@@ -89,7 +89,7 @@ def test_a_status_that_is_no_end_discards_nothing(status):
         discards_at_end(Policy(), status)
 
 
-# Acks that nobody used
+# Acks that no checkpoint used
 
 
 def test_of_an_unused_ack_only_what_no_checkpoint_owns_may_go():

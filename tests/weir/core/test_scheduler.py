@@ -34,10 +34,10 @@ from weir.core.task import Grant
 
 
 def scheduler_of(*tasks, output_limit=2, batch_limit=10):
-    turns = Scheduler(output_limit, batch_limit)
+    scheduler = Scheduler(output_limit, batch_limit)
     for task in tasks:
-        turns.add(task)
-    return turns
+        scheduler.add(task)
+    return scheduler
 
 
 def numbered(index, task):
@@ -62,13 +62,13 @@ def a_full_task(channel, *elements):
 
 def test_mail_of_the_driver_comes_before_everything():
     """A11: a trigger or an abort waits for no barrier, let alone data."""
-    turns = scheduler_of(queued(a_task(), A, barrier(1), "a1"))
-    turns.post(SUBTASK, "trigger")
-    turns.post(SUBTASK, "abort")
+    scheduler = scheduler_of(queued(a_task(), A, barrier(1), "a1"))
+    scheduler.post(SUBTASK, "trigger")
+    scheduler.post(SUBTASK, "abort")
 
-    assert turns.next() == Mail(SUBTASK, "trigger")
-    assert turns.next() == Mail(SUBTASK, "abort")
-    assert turns.next() == ControlMarker(SUBTASK, A, barrier(1))
+    assert scheduler.next() == Mail(SUBTASK, "trigger")
+    assert scheduler.next() == Mail(SUBTASK, "abort")
+    assert scheduler.next() == ControlMarker(SUBTASK, A, barrier(1))
 
 
 @pytest.mark.parametrize("marker", [barrier(1), cancel(1), EndOfInput()], ids=repr)
@@ -76,48 +76,48 @@ def test_control_comes_before_data(marker):
     """A11: wherever in the slot it is."""
     busy = queued(a_task(), A, "a1")
     other = queued(numbered(1, a_task()), B, marker)
-    turns = scheduler_of(busy, other)
+    scheduler = scheduler_of(busy, other)
 
-    assert turns.next() == ControlMarker(other.subtask, B, marker)
-    assert turns.next() == ProcessBatches(SUBTASK, A, ["a1"])
+    assert scheduler.next() == ControlMarker(other.subtask, B, marker)
+    assert scheduler.next() == ProcessBatches(SUBTASK, A, ["a1"])
 
 
 @pytest.mark.parametrize("marker", [barrier(1), cancel(1), EndOfInput()], ids=repr)
 def test_control_is_handled_whether_or_not_an_output_has_room(marker):
     """A11: backpressure holds data back, never a checkpoint."""
-    turns = scheduler_of(a_full_task(A, marker, "a1"))
+    scheduler = scheduler_of(a_full_task(A, marker, "a1"))
 
-    assert turns.next() == ControlMarker(SUBTASK, A, marker)
-    assert turns.next() == Suspend()
+    assert scheduler.next() == ControlMarker(SUBTASK, A, marker)
+    assert scheduler.next() == Suspend()
 
 
 @pytest.mark.parametrize("element", ["a1", Watermark(Millis(5)), Idle(), EndOfData()], ids=repr)
 def test_data_waits_until_every_output_has_room(element):
     """A11: time and ends of data too, for user code may emit at them."""
     task = queued(a_task((A,), (X, Y), credit=0), A, element)
-    turns = scheduler_of(task)
+    scheduler = scheduler_of(task)
     for _ in range(2):
         task.emit(Y, "waiting")
-    assert turns.next() == Suspend()
+    assert scheduler.next() == Suspend()
 
     task.granted(Y, 1)
-    assert not isinstance(turns.next(), Suspend)
+    assert not isinstance(scheduler.next(), Suspend)
 
 
 def test_a_subtask_without_room_does_not_hold_up_another():
     """A11: they share a thread, not their outputs."""
     other = queued(numbered(1, a_task()), A, "a1")
-    turns = scheduler_of(a_full_task(A, "never"), other)
+    scheduler = scheduler_of(a_full_task(A, "never"), other)
 
-    assert turns.next() == ProcessBatches(other.subtask, A, ["a1"])
+    assert scheduler.next() == ProcessBatches(other.subtask, A, ["a1"])
 
 
 def test_control_keeps_its_place_in_its_channel():
     """A1, A11: first of all turns, but not before the rows that it is behind."""
-    turns = scheduler_of(queued(a_task(), A, "a1", barrier(1)))
+    scheduler = scheduler_of(queued(a_task(), A, "a1", barrier(1)))
 
-    assert turns.next() == ProcessBatches(SUBTASK, A, ["a1"])
-    assert turns.next() == ControlMarker(SUBTASK, A, barrier(1))
+    assert scheduler.next() == ProcessBatches(SUBTASK, A, ["a1"])
+    assert scheduler.next() == ControlMarker(SUBTASK, A, barrier(1))
 
 
 @pytest.mark.parametrize("element", ["a1", barrier(2), Watermark(Millis(5))], ids=repr)
@@ -131,36 +131,36 @@ def test_nothing_is_read_from_a_blocked_channel(element):
 
 def test_consecutive_batches_coalesce_into_one_turn():
     """A11: a busy channel has large turns, up to a limit and up to the next marker."""
-    turns = scheduler_of(queued(a_task(), A, "a1", "a2", "a3", barrier(1), "a4"), batch_limit=2)
+    scheduler = scheduler_of(queued(a_task(), A, "a1", "a2", "a3", barrier(1), "a4"), batch_limit=2)
 
-    assert turns.next() == ProcessBatches(SUBTASK, A, ["a1", "a2"])
-    assert turns.next() == ProcessBatches(SUBTASK, A, ["a3"])
+    assert scheduler.next() == ProcessBatches(SUBTASK, A, ["a1", "a2"])
+    assert scheduler.next() == ProcessBatches(SUBTASK, A, ["a3"])
 
 
 def test_a_turn_that_is_over_makes_room_for_what_it_consumed():
     """A11: the sender is granted as many batches again."""
-    turns = scheduler_of(queued(a_task(), A, "a1", "a2"))
-    turn = turns.next()
+    scheduler = scheduler_of(queued(a_task(), A, "a1", "a2"))
+    turn = scheduler.next()
 
-    assert turns.processed(turn) == [Grant(A, 2)]
+    assert scheduler.processed(turn) == [Grant(A, 2)]
 
 
 def test_a_turn_that_was_cut_puts_the_rest_back():
     """A11: it still takes room, is first in its channel, and is granted when it is consumed."""
-    turns = scheduler_of(queued(a_task(), A, "a1", "a2", "a3"), batch_limit=2)
-    turn = turns.next()
+    scheduler = scheduler_of(queued(a_task(), A, "a1", "a2", "a3"), batch_limit=2)
+    turn = scheduler.next()
 
-    assert turns.processed(turn, rest=["rest of a2"]) == [Grant(A, 1)]
-    turn = turns.next()
+    assert scheduler.processed(turn, rest=["rest of a2"]) == [Grant(A, 1)]
+    turn = scheduler.next()
     assert turn == ProcessBatches(SUBTASK, A, ["rest of a2", "a3"])
-    assert turns.processed(turn) == [Grant(A, 2)]
+    assert scheduler.processed(turn) == [Grant(A, 2)]
 
 
 def test_a_turn_that_consumed_no_whole_batch_grants_nothing():
     """A11: a long batch is cut many times, and granted once."""
-    turns = scheduler_of(queued(a_task(), A, "a1"))
+    scheduler = scheduler_of(queued(a_task(), A, "a1"))
 
-    assert turns.processed(turns.next(), rest=["rest of a1"]) == []
+    assert scheduler.processed(scheduler.next(), rest=["rest of a1"]) == []
 
 
 def test_control_comes_between_the_pieces_of_a_long_batch():
@@ -179,13 +179,13 @@ def test_control_comes_between_the_pieces_of_a_long_batch():
     ]
 
 
-def processed_by(turns, number):
-    """Who gets so many turns, when everybody always has more to do."""
+def processed_by(scheduler, number):
+    """The subtasks of so many turns, when all of them always have more to do."""
     order = []
     for _ in range(number):
-        turn = turns.next()
+        turn = scheduler.next()
         order.append((turn.subtask.index, turn.channel))
-        turns.processed(turn, rest=["more"])
+        scheduler.processed(turn, rest=["more"])
     return order
 
 
@@ -218,18 +218,18 @@ def test_no_subtask_is_preferred_for_good():
 def test_recovered_data_goes_before_anything_new():
     """A10, A11: rows and time of the other channels wait until the recovered one has ended."""
     task = queued(a_task((REPLAY, A)), A, "a1")
-    turns = scheduler_of(task)
-    assert turns.next() == Suspend()
+    scheduler = scheduler_of(task)
+    assert scheduler.next() == Suspend()
 
     queued(task, REPLAY, "r1", EndOfInput())
-    replayed = turns.next()
+    replayed = scheduler.next()
     assert replayed == ProcessBatches(SUBTASK, REPLAY, ["r1"])
-    assert turns.processed(replayed) == [], "there is no sender to grant anything to"
-    end = turns.next()
+    assert scheduler.processed(replayed) == [], "there is no sender to grant anything to"
+    end = scheduler.next()
     assert end == ControlMarker(SUBTASK, REPLAY, EndOfInput())
     task.reach(REPLAY, end.marker, Millis(0))
 
-    assert turns.next() == ProcessBatches(SUBTASK, A, ["a1"])
+    assert scheduler.next() == ProcessBatches(SUBTASK, A, ["a1"])
 
 
 def test_control_does_not_wait_for_recovered_data():
@@ -242,23 +242,23 @@ def test_control_does_not_wait_for_recovered_data():
 def test_a_source_reads_while_its_outputs_have_room():
     """A11: backpressure ends at the source."""
     source = a_task((), (X,), credit=0)
-    turns = scheduler_of(source)
-    assert turns.next() == PollSource(SUBTASK)
+    scheduler = scheduler_of(source)
+    assert scheduler.next() == PollSource(SUBTASK)
 
     with_full_output(source)
-    assert turns.next() == Suspend()
+    assert scheduler.next() == Suspend()
     source.granted(X, 1)
-    assert turns.next() == PollSource(SUBTASK)
+    assert scheduler.next() == PollSource(SUBTASK)
 
 
 def test_a_source_without_splits_is_left_alone():
     """A11: until something arrives for it."""
-    turns = scheduler_of(a_task((), (X,)))
-    turns.idle_sources.add(SUBTASK)
-    assert turns.next() == Suspend()
+    scheduler = scheduler_of(a_task((), (X,)))
+    scheduler.idle_sources.add(SUBTASK)
+    assert scheduler.next() == Suspend()
 
-    turns.idle_sources.discard(SUBTASK)
-    assert turns.next() == PollSource(SUBTASK)
+    scheduler.idle_sources.discard(SUBTASK)
+    assert scheduler.next() == PollSource(SUBTASK)
 
 
 def test_a_source_at_its_end_reads_no_more():
@@ -279,9 +279,9 @@ def test_a_source_behind_a_synchronous_savepoint_reads_no_more():
 
 def test_time_and_ends_of_data_are_turns_of_their_own():
     """A11: user code may run long at them, so they stand between turns like batches."""
-    turns = scheduler_of(queued(a_task(), A, "a1", Watermark(Millis(5)), EndOfData()))
+    scheduler = scheduler_of(queued(a_task(), A, "a1", Watermark(Millis(5)), EndOfData()))
 
-    assert [turns.next() for _ in range(4)] == [
+    assert [scheduler.next() for _ in range(4)] == [
         ProcessBatches(SUBTASK, A, ["a1"]),
         TimeMarker(SUBTASK, A, Watermark(Millis(5))),
         TimeMarker(SUBTASK, A, EndOfData()),
@@ -290,34 +290,34 @@ def test_time_and_ends_of_data_are_turns_of_their_own():
 
 
 def test_a_subtask_that_is_gone_takes_its_mail_with_it():
-    """R4: what was meant for it is meant for nobody."""
+    """R4: its mail is dropped."""
     gone, stays = queued(a_task(), A, "a1"), numbered(1, a_task())
-    turns = scheduler_of(gone, stays)
-    turn = turns.next()
-    turns.post(gone.subtask, "late")
-    turns.post(stays.subtask, "hello")
-    turns.remove(gone.subtask)
-    turns.post(gone.subtask, "later")
+    scheduler = scheduler_of(gone, stays)
+    turn = scheduler.next()
+    scheduler.post(gone.subtask, "late")
+    scheduler.post(stays.subtask, "hello")
+    scheduler.remove(gone.subtask)
+    scheduler.post(gone.subtask, "later")
 
-    assert turns.processed(turn, rest=["rest of a1"]) == []
-    assert turns.next() == Mail(stays.subtask, "hello")
-    assert turns.next() == Suspend()
+    assert scheduler.processed(turn, rest=["rest of a1"]) == []
+    assert scheduler.next() == Mail(stays.subtask, "hello")
+    assert scheduler.next() == Suspend()
 
 
 def test_removing_a_subtask_twice_is_removing_it_once():
-    """R4: its slot may hear of its end from both sides."""
-    turns = scheduler_of(a_task())
-    turns.remove(SUBTASK)
-    turns.remove(SUBTASK)
+    """R4: its slot may learn of its end from both sides."""
+    scheduler = scheduler_of(a_task())
+    scheduler.remove(SUBTASK)
+    scheduler.remove(SUBTASK)
 
-    assert turns.next() == Suspend()
+    assert scheduler.next() == Suspend()
 
 
 def test_a_subtask_that_comes_back_is_new():
     """R4: the next attempt's source has splits to read, whatever the last one had."""
-    turns = scheduler_of(a_task((), (X,)))
-    turns.idle_sources.add(SUBTASK)
-    turns.remove(SUBTASK)
-    turns.add(a_task((), (X,)))
+    scheduler = scheduler_of(a_task((), (X,)))
+    scheduler.idle_sources.add(SUBTASK)
+    scheduler.remove(SUBTASK)
+    scheduler.add(a_task((), (X,)))
 
-    assert turns.next() == PollSource(SUBTASK)
+    assert scheduler.next() == PollSource(SUBTASK)

@@ -1,4 +1,4 @@
-"""No shared file is deleted while somebody refers to it, and none outlives its last reference."""
+"""No shared file is deleted while a checkpoint refers to it, or outlives its last reference."""
 
 from collections import Counter
 

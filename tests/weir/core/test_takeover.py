@@ -173,7 +173,7 @@ def test_a_refusal_stands_only_on_the_log_that_is_still_there():
     assert not refusal_stands(read, None)
 
 
-# Who is replaced
+# Which drivers are replaced
 
 
 def asked(*entries, restore_request=None):
@@ -204,7 +204,7 @@ def test_nobody_is_asked_about_a_job_that_never_ran():
 
 
 def test_a_submission_that_takes_over_asks_nobody():
-    """C17, K2: an operator replaces its own drivers, and a person may say so."""
+    """C17, K2: an operator replaces its own drivers, and a user may ask for it."""
     assert asked(epoch(OLD), restore_request=RestoreRequest(NEW, takes_over=True)) is None
 
 
@@ -214,7 +214,7 @@ def test_only_a_driver_that_answers_is_left_alone():
 
 
 def test_the_log_says_where_a_driver_is_asked():
-    """C17: whoever comes next finds it there."""
+    """C17: the next driver finds it there."""
     taken = claim((), StartFresh(), WISH, "driver-b", "http://127.0.0.1:4040")
 
     assert taken.entry.address == "http://127.0.0.1:4040"

@@ -119,7 +119,7 @@ def test_alignment_and_start_delay_are_measured():
 
 
 def test_a_start_delay_is_measured_by_the_clock_of_the_trigger():
-    """A2: barriers carry stamps of the wall clock, which somebody may have set since we began."""
+    """A2: barriers carry timestamps of the wall clock, which may have been set since the start."""
     slot = a_slot(A)
     slot.task.ahead = -1_000
     slot.pass_time(1_130)
@@ -131,7 +131,7 @@ def test_a_start_delay_is_measured_by_the_clock_of_the_trigger():
 
 
 def test_alignment_of_an_overtaking_barrier_is_measured_to_the_last_channel():
-    """A2, A4: it blocks nobody, and still takes that long."""
+    """A2, A4: it blocks no channel, and still takes that long."""
     slot = a_slot(A, B)
     for now, channel in [(30, A), (90, B)]:
         slot.pass_time(now)
@@ -285,7 +285,7 @@ def test_an_abort_does_not_outlive_a_newer_checkpoint():
 
 
 def test_an_abort_releases_the_channels_that_wait():
-    """A7, C9: and those downstream hear of it too."""
+    """A7, C9: and the subtasks downstream are notified too."""
     slot = a_slot(A, B, leads_to=(X,))
     slot.feed(A, barrier(1), "a1")
 
@@ -350,7 +350,7 @@ def test_a_cancel_marker_releases_the_channels_that_wait_and_travels_on():
 
 
 def test_a_newer_barrier_cancels_the_older_checkpoint_here_and_downstream():
-    """A7: downstream hears of the end of the old before the beginning of the new."""
+    """A7: downstream gets the end of the old before the start of the new."""
     slot = a_slot(A, B, leads_to=(X,))
     slot.feed(A, barrier(1), "a1", barrier(2))
     slot.feed(B, "b1", barrier(2))

@@ -84,7 +84,7 @@ def test_stopping_without_a_drain_ends_no_data():
 
 
 def test_a_source_that_is_at_its_end_is_not_drained_again():
-    """C11: it has said so once."""
+    """C11: it has reported it once."""
     source = a_source()
     source.end_data()
     source.trigger(savepoint(1, DRAIN))
@@ -165,7 +165,7 @@ def test_a_subtask_leaves_after_its_inputs():
 
 
 def test_a_subtask_leaves_once():
-    """C14: the farewell is repeated until it is known to have been heard."""
+    """C14: the final notice is repeated until it is acknowledged."""
     slot = at_its_end(a_source())
     slot.complete(1, leaving=True)
     slot.complete(1, leaving=True)

@@ -320,7 +320,7 @@ def test_a_failed_upload_does_not_stop_the_barriers_that_follow():
 
 
 def test_a_newer_barrier_ends_the_recording_of_an_older_checkpoint():
-    """A7: what was uploaded is discarded, and downstream is told."""
+    """A7: what was uploaded is discarded, and downstream is notified."""
     slot = a_slot(A, B, leads_to=(X,))
     slot.feed(A, overtaking(1))
     slot.feed(B, "b1")

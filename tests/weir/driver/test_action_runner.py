@@ -84,8 +84,8 @@ def test_a_trigger_is_told_to_each_target_in_its_slot(driver):
     """C4."""
     driver.do(actions.Trigger(BARRIER, ((READ_0, FIRST), (SUM_1, FIRST))))
     assert driver.slots.asked == [
-        ("tell", HERE, READ_0, FIRST, BARRIER),
-        ("tell", THERE, SUM_1, FIRST, BARRIER),
+        ("send_to_subtask", HERE, READ_0, FIRST, BARRIER),
+        ("send_to_subtask", THERE, SUM_1, FIRST, BARRIER),
     ]
 
 
@@ -96,9 +96,9 @@ def test_notices_and_splits_go_the_same_way(driver):
     driver.do(actions.NotifyCompleted(CheckpointId(2), CHECKPOINT, told, leaving=True))
     driver.do(actions.SendToSubtask("read", (READ_0, FIRST), AssignSplit(SplitId("one"))))
     assert driver.slots.asked == [
-        ("tell", HERE, SUM_0, FIRST, CheckpointAborted(1)),
-        ("tell", HERE, SUM_0, FIRST, CheckpointCompleted(2, CHECKPOINT, leaving=True)),
-        ("tell", HERE, READ_0, FIRST, AssignSplit("one")),
+        ("send_to_subtask", HERE, SUM_0, FIRST, CheckpointAborted(1)),
+        ("send_to_subtask", HERE, SUM_0, FIRST, CheckpointCompleted(2, CHECKPOINT, leaving=True)),
+        ("send_to_subtask", HERE, READ_0, FIRST, AssignSplit("one")),
     ]
 
 

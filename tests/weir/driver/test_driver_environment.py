@@ -1,4 +1,4 @@
-"""What a driver is told by environment variables, and what it does not believe."""
+"""What a driver reads from environment variables, and what it refuses."""
 
 import pytest
 
@@ -8,12 +8,12 @@ from weir.errors import JobRejected
 
 
 def test_a_driver_that_is_told_nothing_leaves_everything_to_its_script():
-    """C15: whatever that submits is then a submission of its own."""
+    """C15: every submission is then a new one."""
     assert driver_environment_of({}) == DriverEnvironment(deployment="")
 
 
 def test_an_operator_says_which_job_and_which_attempt_it_is():
-    """K2 C12: an attempt means that somebody manages the job."""
+    """K2 C12: an attempt means that an operator manages the job."""
     told = driver_environment_of(
         {"WEIR_JOB": "orders", "WEIR_ATTEMPT": "3", "WEIR_DEPLOYMENT": "orders-2"}
     )
@@ -25,7 +25,7 @@ def test_an_operator_says_which_job_and_which_attempt_it_is():
 
 
 def test_attempt_zero_is_an_attempt():
-    """C12: only a missing number means that nobody manages the job."""
+    """C12: only a missing number means that no operator manages the job."""
     assert driver_environment_of({"WEIR_ATTEMPT": "0"}).is_managed
 
 
@@ -59,13 +59,13 @@ def test_what_means_nothing_is_refused_by_name_with_a_remedy(variables):
 
 
 def test_without_a_place_for_it_no_last_report_is_left():
-    """K7: a person who runs the script sees the job."""
+    """K7: a user who runs the script sees the job."""
     assert termination_log({}) is None
     assert termination_log({"WEIR_TERMINATION_LOG": "/dev/log"}).name == "log"
 
 
 def test_whoever_names_the_submission_replaces_its_drivers():
-    """K2, C17: an operator need not say that its next driver takes over, or runs a job again."""
+    """K2, C17: an operator need not ask for a takeover by its next driver, or for a rerun."""
     told = driver_environment_of({"WEIR_DEPLOYMENT": "orders-2"})
     assert (told.takes_over, told.reruns) == (True, True)
 

@@ -124,7 +124,7 @@ def test_whatever_a_report_holds_it_fits_and_can_be_read(why, count, message, pa
 
 
 def test_the_file_is_written_in_place(tmp_path):
-    """K7: it belongs to whoever made it, and is perhaps a mount."""
+    """K7: its owner made it, and it may be a mount."""
     place = tmp_path / "log"
     place.write_text("x" * 9_000)
     before = place.stat().st_ino
@@ -135,7 +135,7 @@ def test_the_file_is_written_in_place(tmp_path):
 
 
 def test_a_report_that_cannot_be_left_is_told_and_no_more(tmp_path, caplog):
-    """K7: the exit code still says how the driver ended."""
+    """K7: the exit code still shows how the driver ended."""
     with caplog.at_level(logging.WARNING):
         write_last_report(SMALL, tmp_path / "nowhere" / "log")
     write_last_report(SMALL, None)

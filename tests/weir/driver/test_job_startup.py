@@ -312,7 +312,7 @@ def test_a_manifest_that_storage_does_not_give_is_asked_for_again(job):
 
 @pytest.mark.parametrize("look", FIRST_LOOKS.values(), ids=FIRST_LOOKS)
 def test_a_log_that_moves_under_the_first_look_is_read_again(job, look):
-    """C17: nobody takes a truncated log for the log of a new job."""
+    """C17: a truncated log is not mistaken for the log of a new job."""
     job.reigned()
     job.completed(1, 4)
     there = look(job)
@@ -352,7 +352,7 @@ def test_a_named_savepoint_says_what_is_inherited(job):
 
 @pytest.mark.parametrize("path", ["", "memory://nowhere/_metadata"])
 def test_a_job_without_a_past_inherits_nothing(job, path):
-    """S11: if what was named is not there, the restore will say so."""
+    """S11: if the named checkpoint is missing, the restore reports it."""
     assert inherited_max_parallelism(job.store, DIRECTORY, RestoreRequest("d", path)) == {}
 
 
@@ -408,7 +408,7 @@ def test_a_submission_that_takes_over_replaces_a_live_driver(job):
 
 
 def test_of_two_submissions_at_once_the_slower_asks_the_faster(job):
-    """C17: whoever lost the race for the entry reads the log again, and asks who is there now."""
+    """C17: the driver that lost the race for the entry reads the log and probes the new owner."""
     job.found = Liveness.LIVES
     create = job.store.create_exclusive
 

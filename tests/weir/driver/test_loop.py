@@ -1,4 +1,4 @@
-"""The driver's loop: an event at a time into the core, its actions to the action_runner, until the end."""
+"""The loop passes events to the core one at a time, and actions to the action runner."""
 
 import logging
 import threading
@@ -32,7 +32,7 @@ def action_runner():
 
 
 def test_a_job_is_launched_checkpointed_and_ended(action_runner):
-    """C8, R1: what the core orders is carried out, and what that causes is heard."""
+    """C8, R1: actions are carried out, and their results come back as events."""
     end = drive(action_runner)
     assert end == EndDriver(JobStatus.CANCELED, fenced=False)
     (launch,) = action_runner.of(Launch)
@@ -67,7 +67,7 @@ def test_the_order_of_a_checkpoint_is_barriers_manifest_entry_commit_notice(acti
 
 
 def test_nothing_is_carried_out_behind_the_end(action_runner):
-    """C17: whoever is fenced touches nothing on the way out."""
+    """C17: a fenced driver changes nothing when it ends."""
     taken = {actions.LookForSuccessor: lambda action, _: [events.EntryTaken(action.index)]}
     action_runner.says.update(taken)
     end = drive(action_runner)
@@ -77,7 +77,7 @@ def test_nothing_is_carried_out_behind_the_end(action_runner):
 
 
 def test_time_passes_before_an_event_is_judged(action_runner):
-    """C6: an event is judged by when it was heard; time never runs backwards."""
+    """C6: an event is processed at the time of its arrival; time never runs backwards."""
     heard = []
     drive(action_runner, lambda event, *_: heard.append(event))
     times = [event.now for event in heard if isinstance(event, TimePassed)]
@@ -117,7 +117,7 @@ def test_a_clock_that_is_set_back_delays_no_restart(action_runner, monkeypatch):
     action_runner.says[Launch] = answer
     loop, owed = a_loop(action_runner, initial_state=an_initial_state(strategy=FixedDelay(1, 5)))
     for event in (*(SlotRegistered(slot, "executor") for slot in SLOTS), JobStarted()):
-        loop.tell(event)
+        loop.enqueue(event)
     watchdog = threading.Timer(
         60.0, loop.fail, [JobRejected("the loop stands still", "a bug", "read the test")]
     )
@@ -194,7 +194,7 @@ def test_an_enumerator_that_raises_fails_the_job_by_its_restart_strategy(action_
 
 
 def test_an_enumerator_that_raises_again_and_again_ends_the_job(action_runner):
-    """R2: though its checkpoints go on, for they say nothing about the next look."""
+    """R2: though its checkpoints complete, because they are unrelated to discovery."""
 
     def raised(launch, _):
         up = [SubtaskRunning(launch.attempt, subtask) for subtask, _, _ in launch.placements]
@@ -241,7 +241,7 @@ def test_what_is_told_before_the_loop_runs_is_heard(action_runner):
     """R1: slots register at any time."""
     heard = []
     loop, owed = a_loop(action_runner, lambda event, *_: heard.append(event))
-    loop.tell(JobStarted())
-    loop.tell(events.EntryTaken(1))
+    loop.enqueue(JobStarted())
+    loop.enqueue(events.EntryTaken(1))
     assert loop.run(owed).fenced
     assert JobStarted() in heard

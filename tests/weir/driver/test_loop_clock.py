@@ -1,4 +1,4 @@
-"""What the core hears of time: it never runs backwards, whatever is done to the wall clock."""
+"""The core's time never runs backwards, even if the wall clock is set."""
 
 from weir.core.lifecycle import TimePassed
 from weir.driver.loop_clock import LoopClock
@@ -8,7 +8,7 @@ HOUR = 3_600_000
 
 
 class Machine:
-    """A machine whose wall clock somebody sets."""
+    """A machine whose wall clock is set."""
 
     def __init__(self):
         self.uptime = 70
@@ -41,7 +41,7 @@ def test_time_goes_on_when_the_clock_is_set_back():
 
 
 def test_nothing_is_due_earlier_when_the_clock_is_set_forward():
-    """C6: no checkpoint expires because somebody set a clock."""
+    """C6: no checkpoint expires because a clock was set."""
     machine = Machine()
     machine.passed()
     machine.skew = HOUR

@@ -85,13 +85,13 @@ def test_an_answer_told_twice_changes_nothing(requests, told):
 
 
 def test_an_answer_that_nobody_waits_for_is_dropped(requests):
-    """C5: periodic checkpoints are asked for by nobody."""
+    """C5: no user requested periodic checkpoints."""
     requests.answer("nobody", DONE)
     assert requests.find("nobody") is None
 
 
 def test_whoever_still_waits_when_the_driver_ends_is_told_so(requests, told):
-    """U3: a fenced or failed driver leaves nobody hanging."""
+    """U3: a fenced or failed driver leaves no request without an answer."""
     _, future = requests.ask(told.append, SAVEPOINT)
     requests.close()
     assert future.result(timeout=0).reason is Reason.CHECKPOINT_COORDINATOR_SHUTDOWN

@@ -63,7 +63,7 @@ def test_a_setting_of_checkpointing_becomes_a_policy(given, expected):
 
 
 def test_no_setting_of_checkpointing_is_forgotten():
-    """U3: a setting that nobody reads would be a lie."""
+    """U3: a setting that no code reads would be misleading."""
     here = {name for given, _ in POLICY for name in given}
     assert here | ELSEWHERE == set(CheckpointingConfig.model_fields)
 
@@ -75,7 +75,7 @@ def test_under_the_operator_the_job_is_managed():
 
 @pytest.mark.parametrize(("attempt", "managed"), [(None, False), (0, True), (3, True)])
 def test_a_driver_whose_attempts_are_counted_is_the_operators(attempt, managed):
-    """C12 K2: the number that the operator gives it says so."""
+    """C12 K2: the number that the operator gives it shows that."""
     config = checkpointing()
     submitted = Submission("orders", "d", None, config, "file:///j", b"", attempt=attempt)
 

@@ -19,7 +19,7 @@ LONG_ENOUGH = 20.0
 
 
 class Committer:
-    """Remembers; fails or waits when it is told to."""
+    """Records calls; fails or waits on request."""
 
     def __init__(self):
         self.committed = []
@@ -92,7 +92,7 @@ def test_a_commit_that_failed_is_in_doubt(sinks, problem):
 
 
 def test_a_commit_that_can_never_succeed_ends_the_driver(sinks):
-    """U3: the user must change something, and hears what."""
+    """U3: the user must change something, and gets the reason."""
     rejected = JobRejected("no commit", "the table has another schema", "change it back")
     sinks.files.problems.append(rejected)
     sinks.commit(FILES, 1, "a")

@@ -1,4 +1,4 @@
-"""The slots as the driver sees them: they register, are told things, and are missed when gone."""
+"""Slots register, receive messages, and are detected when they are lost."""
 
 import socket
 import threading
@@ -153,7 +153,7 @@ def test_a_failure_is_an_event_for_the_core_and_words_for_people(bench, caplog):
 
 
 def test_who_fails_because_others_were_sent_home_first_changes_no_words(bench):
-    """U3: a job that failed says why it did, not what became of it since."""
+    """U3: a job that failed reports the cause, not later consequences."""
     link = bench.register()
     link.send(SubtaskFailure(FIRST, SUM_0, FailureCause.USER_CODE, "ValueError: 2 is not a number"))
     bench.next()
@@ -185,7 +185,7 @@ def test_what_is_told_to_a_subtask_carries_its_attempt(bench):
     """C4 C17: and arrives as it was decided."""
     link = bench.register()
     for checkpoint in (1, 2):
-        bench.slots.tell(SLOT, SUM_0, FIRST, CheckpointAborted(checkpoint))
+        bench.slots.send_to_subtask(SLOT, SUM_0, FIRST, CheckpointAborted(checkpoint))
     received = [link.receive(), link.receive()]
     assert received == [
         SubtaskMessage(SUM_0, FIRST, CheckpointAborted(1)),
@@ -195,7 +195,7 @@ def test_what_is_told_to_a_subtask_carries_its_attempt(bench):
 
 def test_a_slot_that_is_gone_hears_nothing(bench):
     """R1: its loss is, or will be, an event."""
-    bench.slots.tell(SlotId("nobody"), SUM_0, FIRST, CheckpointAborted(1))
+    bench.slots.send_to_subtask(SlotId("nobody"), SUM_0, FIRST, CheckpointAborted(1))
     assert bench.heard.empty()
 
 
@@ -243,7 +243,7 @@ def test_a_slot_that_falls_silent_is_ended_and_lost():
 
 
 def test_a_slot_whose_turn_does_not_end_is_ended_and_lost():
-    """R1, A11: it still says that it lives, and does nothing else."""
+    """R1, A11: it still sends heartbeats, and does nothing else."""
     bench = Bench(Patience(turn_seconds=30.0))
     try:
         bench.register().send(Heartbeat(31_000, 0, ()))

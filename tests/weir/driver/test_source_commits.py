@@ -1,4 +1,4 @@
-"""Sources that want to know hear what has been read for good, after each completed checkpoint."""
+"""Sources that listen are notified after each completed checkpoint of what is never read again."""
 
 from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
@@ -33,7 +33,7 @@ NOW = TimePassed(Millis(0), 0.0)
 
 @dataclass
 class Listening(FakeSource):
-    """Passes on what it is told, when it may."""
+    """Records notifications, when it may."""
 
     heard: SimpleQueue = field(default_factory=SimpleQueue)
     may_hear: Event = field(default_factory=Event)
@@ -87,7 +87,7 @@ def kept(split):
 
 
 def test_what_is_free_and_what_is_being_read_has_not_been_read(commits, source, store):
-    """R5: the state may lie in the manifest or in storage."""
+    """R5: the state may be in the manifest or in storage."""
     completed(commits, "a", free=[ONE], reading=[small(kept(TWO))])
     assert source.heard.get(timeout=PATIENCE) == ("a", (ONE, TWO))
     completed(commits, "b", reading=[put(store, "memory://x/list", kept(ONE))])

@@ -1,4 +1,4 @@
-"""A source is looked at until it says that it has named every split."""
+"""Discovery of a source repeats until the source has named every split."""
 
 from queue import Empty, SimpleQueue
 
@@ -30,7 +30,7 @@ def _no_pauses(monkeypatch):
 
 @pytest.fixture
 def look():
-    """Look around for each source, to the end; what was told, in order."""
+    """Discover the splits of each source to the end; returns the events in order."""
     begun = []
 
     def looked(sources, restored=None, events=1):
@@ -85,7 +85,7 @@ def test_a_restored_discovery_goes_on_where_the_checkpoint_says(look):
 
 
 def test_a_look_that_found_nothing_new_is_not_told(look):
-    """Nothing changes, so nobody is disturbed."""
+    """Nothing changes, so no event is sent."""
     source = FakeSource(found=[Discovery((), "", is_final=False), FINAL])
     assert look({READ: source}) == [SplitsFound(READ, (), "end", is_final=True)]
 
@@ -119,7 +119,7 @@ def test_nobody_looks_for_more_while_too_many_splits_wait():
 
 
 def test_a_look_that_can_never_succeed_ends_the_driver(look):
-    """U3: the user must change something, and hears what."""
+    """U3: the user must change something, and gets the reason."""
     rejected = JobRejected("no splits", "there is no directory file:///in", "make it")
     source = FakeSource(found=[rejected])
     assert look({READ: source}) == [rejected]
@@ -144,7 +144,7 @@ def test_user_code_that_raises_in_a_look_fails_the_attempt(look):
 
 
 def test_an_error_of_the_network_in_user_code_fails_the_attempt_and_may_heal(look):
-    """R2: whoever wants no restart hears of it at once."""
+    """R2: a strategy without restarts gets it at once."""
     failed = UserCodeFailed("latestOffset()", "the start")
     failed.__cause__ = ConnectionResetError("the broker is away")
     first, *_ = look({READ: FakeSource(found=[failed, FINAL])}, events=3)

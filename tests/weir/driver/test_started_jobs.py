@@ -19,7 +19,7 @@ def test_a_driver_of_one_job_refuses_a_second_one_by_name():
 
 
 def test_a_job_that_is_over_is_known_until_the_next_one_starts():
-    """K7: its end is still to be told, and a process may start many."""
+    """K7: its end is still to be reported, and a process may start many."""
     jobs, first, second = StartedJobs(), *(FakeManagedJob(JobPhase.FINISHED) for _ in range(2))
     jobs.add(first)
     first.wait()

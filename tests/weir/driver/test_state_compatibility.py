@@ -1,4 +1,4 @@
-"""State that does not fit the job is refused in words, before the driver takes its epoch."""
+"""Incompatible state is refused with the reasons, before the driver takes its epoch."""
 
 from dataclasses import replace
 
@@ -141,7 +141,7 @@ def test_another_key_is_refused():
 
 
 def test_a_state_that_the_processor_does_not_declare_any_more_is_refused_by_name():
-    """C15, S10: strict, for nobody would notice that it is gone."""
+    """C15, S10: strict, because its loss would go unnoticed."""
     with pytest.raises(
         JobRejected, match=r"'total' would be lost: History.init does not declare it"
     ):

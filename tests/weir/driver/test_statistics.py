@@ -87,13 +87,15 @@ def test_restarts_and_restores_are_counted(action_runner, statistics):
         return running if len(launched) > 1 else [*running, *lost]
 
     action_runner.says[Launch] = answer
-    drive(action_runner, statistics.on_step, beginning=an_initial_state(strategy=FixedDelay(1, 1)))
+    drive(
+        action_runner, statistics.on_step, initial_state=an_initial_state(strategy=FixedDelay(1, 1))
+    )
     assert statistics.counts.restarts == 1
     assert "slot-0" in statistics.last_failure
 
 
 def test_a_job_that_gave_up_says_why_though_it_never_restarted(action_runner, statistics):
-    """U3: the last failure and the strategy's own words."""
+    """U3: the last failure and the strategy's own reason."""
     action_runner.says[Launch] = lambda launch, _: [
         SubtaskFailed(launch.attempt, SUM_0, FailureCause.USER_CODE, 0.5)
     ]
@@ -103,7 +105,7 @@ def test_a_job_that_gave_up_says_why_though_it_never_restarted(action_runner, st
 
 
 def test_a_restart_for_a_failed_checkpoint_is_told_with_its_cause(statistics):
-    """U3: the log has told it with the checkpoint, and a status stands alone."""
+    """U3: the log has it with the checkpoint, and a status stands alone."""
     doom = actions.FailAttempt(Reason.CHECKPOINT_ASYNC_EXCEPTION, "it failed", "the disk is full")
     restart = ReportRestart(1, (SUM_0,), whole_job=True, why="it failed")
     statistics.on_step(TimePassed(1), None, (doom, restart))

@@ -1,4 +1,4 @@
-"""Storage has three answers, and each is told apart: done, surely not done, nobody knows."""
+"""Storage has three results, and each is a separate event: done, certainly not done, unknown."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def journal(store):
 
 @pytest.fixture
 def answers(store, journal):
-    """What is heard of an order once it was carried out."""
+    """The event after an action was carried out."""
 
     def answered(action):
         heard = []
@@ -125,7 +125,7 @@ def test_a_log_that_cannot_be_looked_at_says_nothing_about_a_successor(answers, 
 
 
 def test_a_log_is_truncated_without_an_answer(answers, journal):
-    """C17: nobody waits for it."""
+    """C17: no answer is needed."""
     journal.create(1, NEXT)
     assert answers(actions.TruncateLog(1)) == []
     assert journal.read() == ((1, NEXT),)
@@ -156,7 +156,7 @@ def test_a_deletion_that_failed_is_reported(answers, store, problem):
 
 
 def test_a_place_for_a_savepoint_must_be_new(answers, store):
-    """C12, U3: a savepoint never mixes with what somebody else has there."""
+    """C12, U3: a savepoint never mixes with other files at its location."""
     place = actions.PrepareLocation(CheckpointId(1), "memory://savepoints/a")
     assert answers(place) == [events.LocationPrepared(1)]
     store.write("memory://savepoints/a/_metadata", b"")

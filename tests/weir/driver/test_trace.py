@@ -23,7 +23,7 @@ def lines(tmp_path):
 
 
 def test_the_replay_of_a_life_decides_as_the_driver_did(lines):
-    """C21: decisions depend on what was heard and on nothing else."""
+    """C21: decisions depend on the events and on nothing else."""
     assert len(lines) > 10
     assert list(replay(iter(lines))) == []
 
@@ -44,7 +44,7 @@ def test_a_driver_is_never_begun_with_what_cannot_be_written_down():
 
 
 def test_a_changed_decision_is_noticed_with_its_line(lines):
-    """A core that was changed says where it decides differently."""
+    """A replay with a changed core shows where it decides differently."""
     number = next(n for n, line in enumerate(lines[1:], 2) if "WriteManifest" in line)
     changed = json.loads(lines[number - 1])
     changed["actions"].remove("WriteManifest")
@@ -57,7 +57,7 @@ def test_a_changed_decision_is_noticed_with_its_line(lines):
 def test_another_beginning_leads_to_other_decisions(lines):
     """C19: what the driver began with is part of its life: here, ids that it had reserved."""
     begun = json.loads(lines[0])
-    begun["epoch_state"]["ids_until"] = 1
+    begun["reign"]["ids_until"] = 1
     lines[0] = json.dumps(begun) + "\n"
     assert list(replay(iter(lines))) != []
 
@@ -70,5 +70,5 @@ def test_a_line_that_a_dying_driver_did_not_finish_is_not_judged(lines):
 
 def test_a_file_that_is_no_trace_is_refused():
     """U3."""
-    with pytest.raises(AssertionError, match="how its driver began"):
+    with pytest.raises(AssertionError, match="the initial state"):
         list(replay(iter(['{"$": "JobStarted"}\n'])))

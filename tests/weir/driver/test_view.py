@@ -76,7 +76,7 @@ class Described:
 
 @dataclass
 class SlotRegistry:
-    """SlotRegistry that have spoken once."""
+    """Slots that have sent one heartbeat."""
 
     gauges: tuple = ()
 
@@ -89,7 +89,7 @@ class SlotRegistry:
 
 
 class Driver:
-    """A driver without a loop: it notes what it is told."""
+    """A driver without a loop: it records the requests."""
 
     def __init__(self):
         self.statistics = Statistics()
@@ -171,7 +171,7 @@ def test_the_overview_says_how_the_job_stands(driver, view):
 
 
 def test_the_graph_has_what_each_subtask_said_last(driver, view):
-    """U1: a subtask that no slot has spoken about is left out."""
+    """U1: a subtask that no heartbeat has named is left out."""
     driver.slots.gauges = (
         SubtaskMetrics(SubtaskId(WORDS, 0), 1, 2, 3, back_pressured=True, watermark=-(1 << 62)),
         SubtaskMetrics(SubtaskId(SUMS, 1), 4, 5, 6, back_pressured=False, watermark=7),
@@ -286,7 +286,7 @@ def test_what_is_not_known_is_none(driver, view):
 
 
 def test_the_settings_are_those_that_were_submitted(driver):
-    """U1: in Flink's words."""
+    """U1: with Flink's names."""
     given = {
         "checkpointing": {"interval": "1 s", "storage": "s3://b", "retention": "RETAIN_ON_FAILURE"}
     }
@@ -358,7 +358,7 @@ def test_a_request_is_reported_under_its_key_with_what_it_has_made(driver, view)
 
 
 def test_a_request_that_came_to_nothing_is_reported_with_its_reason(driver, view):
-    """K5 C10: one word for programs, the rest for people."""
+    """K5 C10: one code for programs, the rest for people."""
     view.order(Stop(), "upgrade-7")
     driver.requests.answer("upgrade-7", TOO_SLOW)
     (request,) = view.report().requests
@@ -390,7 +390,7 @@ def test_only_the_last_requests_are_reported_the_newest_at_the_end(driver, view)
     ],
 )
 def test_an_order_becomes_an_event_of_the_loop(driver, view, order, kind):
-    """C11: the place is the coordinator's to choose if nobody else did."""
+    """C11: the coordinator chooses the location if the user does not."""
     request = view.order(order, "")
 
     assert driver.told == [CheckpointRequested(request, kind, "")]
@@ -417,7 +417,7 @@ def test_without_a_target_the_configured_directory_is_taken(driver):
 
 @pytest.mark.parametrize("order", [TakeSavepoint("s3://b/d"), Cancel()])
 def test_the_same_key_is_the_same_request(driver, view, order):
-    """K3: told once, whatever the client repeats."""
+    """K3: sent once, however often the client repeats it."""
     assert view.order(order, "upgrade-7") == view.order(order, "upgrade-7") == "upgrade-7"
     assert len(driver.told) == 1
 
@@ -465,7 +465,7 @@ def test_a_request_that_succeeded_shows_its_place(driver, view):
 
 
 def test_a_request_that_failed_shows_its_reason(driver, view):
-    """C10: one word of the enumerated set, and a sentence."""
+    """C10: one code of the enumerated set, and a sentence."""
     request = view.order(TakeSavepoint(), "")
     driver.requests.answer(request, TOO_SLOW)
     state = view.request(request)

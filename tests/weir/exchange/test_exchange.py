@@ -1,4 +1,4 @@
-"""What one slot says arrives at the other, whole and in order, or both learn that it did not."""
+"""What one slot sends arrives at the other, complete and in order, or both learn it did not."""
 
 import secrets
 import socket
@@ -248,7 +248,7 @@ def test_a_peer_that_cannot_be_reached_is_told_once(slots, pair):
     a, _ = pair
     with socket.create_server(("127.0.0.1", 0)) as closed:
         nowhere = closed.getsockname()
-    a.know({B: nowhere})
+    a.set_peers({B: nowhere})
     a.send(B, RUN, CHANNEL, numbers(0, 1))
     a.send(B, RUN, CHANNEL, numbers(1, 1))
     slots.poll_until(lambda: bool(slots.heard[A]))
@@ -259,13 +259,13 @@ def test_a_peer_that_cannot_be_reached_is_told_once(slots, pair):
     assert a.queued_bytes == 0
 
 
-def test_a_peer_that_nobody_has_introduced_is_told_once(slots, pair):
+def test_a_peer_without_address_is_reported_once(slots, pair):
     a, _ = pair
     stranger = SlotId("slot-z")
     a.send(stranger, RUN, CHANNEL, numbers(0, 1))
     a.grant(stranger, RUN, CHANNEL, 1)
 
-    assert slots.poll(A) == [Broken(stranger, "nobody has said where it listens", frozenset({RUN}))]
+    assert slots.poll(A) == [Broken(stranger, "its address is unknown", frozenset({RUN}))]
     assert slots.poll(A) == []
 
 
@@ -305,7 +305,10 @@ def test_everything_travels_under_tls(tmp_path):
     [
         (b"x" * HEADER.size, "a frame begins with b'xxx'"),
         (HEADER.pack(MAGIC, 99, 0, 0, 0), "unknown kind 99"),
-        (header(5, 2, 1, 1) + b"{}", "a marker frame cannot be read: nobody said what the number"),
+        (
+            header(5, 2, 1, 1) + b"{}",
+            "a marker frame cannot be read: the number 1 has not been defined",
+        ),
         (header(1, 2, 0, 1) + b"{}", "a run frame cannot be read"),
         (header(2, 1, 1, 0) + b"1", "a channel frame cannot be read: 1 is not a channel"),
         (header(3, 3, 1, 1) + b"abc", ""),

@@ -1,4 +1,4 @@
-"""Every row leaves once, on the channel that its edge's kind says, and in order."""
+"""Every row leaves once, on the channel that its edge's kind determines, and in order."""
 
 from collections import defaultdict
 

@@ -1,4 +1,4 @@
-"""The words about a failure lead to the user's own lines; its type says whether it came before."""
+"""The description of a failure names the user's own lines; its type shows if it is repeated."""
 
 import json
 import sysconfig

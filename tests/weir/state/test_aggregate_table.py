@@ -1,4 +1,4 @@
-"""A table of aggregates says what SQL says, and a capture of it is one moment."""
+"""A table of aggregates has the results of SQL, and a capture of it is one moment."""
 
 import math
 import re
@@ -171,7 +171,7 @@ def test_captures_are_the_table_at_their_moment_while_it_goes_on():
 
 
 def test_a_capture_names_what_it_holds():
-    """S9: whoever opens the file can tell; what has no value is null there too."""
+    """S9: a reader of the file can tell; what has no value is null there too."""
     table = a_table(aggregate("avg", "n"), aggregate("min", "x"), aggregate("count"))
     table.update(a_batch([(1, 5, None)]))
 

@@ -10,8 +10,8 @@ from weir.state.change_history import MOST_INTERVALS, ChangeHistory
 SIZE = 100
 
 
-def changing(history, *slots):
-    history.changed(np.array(slots, np.int64), SIZE)
+def changing(history, *row_numbers):
+    history.changed(np.array(row_numbers, np.int64), SIZE)
 
 
 def test_what_changed_since_a_capture_is_what_changed_behind_it():
@@ -49,7 +49,7 @@ def test_a_restored_checkpoint_can_be_built_on():
 
 
 def test_a_past_that_is_not_known_is_not_made_up():
-    """S4: whoever asks writes the whole state."""
+    """S4: the caller then writes the whole state."""
     history = ChangeHistory()
     past = history.captured(CheckpointId(1))
 
@@ -67,7 +67,7 @@ def test_the_past_does_not_grow_for_ever():
 
 
 def test_what_lies_before_a_completed_checkpoint_is_forgotten():
-    """S4: nobody builds on it any more."""
+    """S4: no snapshot builds on it any more."""
     history = ChangeHistory()
     history.captured(CheckpointId(1))
     history.captured(CheckpointId(2))
@@ -81,13 +81,15 @@ def test_what_lies_before_a_completed_checkpoint_is_forgotten():
 
 @given(st.lists(st.lists(st.integers(0, SIZE - 1)), min_size=1, max_size=12), st.data())
 def test_any_interval_is_the_union_of_its_parts(changes, data):
-    """S4: each changed slot once."""
+    """S4: each changed row once."""
     history = ChangeHistory()
-    for number, slots in enumerate(changes, start=1):
-        changing(history, *slots)
+    for number, row_numbers in enumerate(changes, start=1):
+        changing(history, *row_numbers)
         past = history.captured(CheckpointId(number))
     since = data.draw(st.integers(0, len(changes) - 1))
 
     found = past.changed_since(CheckpointId(since)).tolist()
 
-    assert found == sorted({slot for slots in changes[since:] for slot in slots})
+    assert found == sorted(
+        {row_number for row_numbers in changes[since:] for row_number in row_numbers}
+    )

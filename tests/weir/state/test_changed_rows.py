@@ -1,4 +1,4 @@
-"""Each changed slot is named once, whether few changed or many."""
+"""Each changed row is named once, whether few changed or many."""
 
 import numpy as np
 from hypothesis import given
@@ -8,12 +8,14 @@ from weir.state.changed_rows import ChangedRows
 
 
 @given(st.lists(st.lists(st.integers(0, 99)), max_size=5))
-def test_a_drain_names_each_changed_slot_once(batches):
+def test_a_drain_names_each_changed_row_once(batches):
     changed = ChangedRows()
     for batch in batches:
         changed.add(np.array(batch, np.int64), 100)
 
-    assert changed.drain().tolist() == sorted({slot for batch in batches for slot in batch})
+    assert changed.drain().tolist() == sorted(
+        {row_number for batch in batches for row_number in batch}
+    )
 
 
 def test_many_changes_are_named_once_too():

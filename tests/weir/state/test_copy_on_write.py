@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from weir.state.copy_on_write import CHUNK, CopyOnWrite
 
-SLOTS = 5 * CHUNK
+ROWS = 5 * CHUNK
 
 
 def arrays_of(size):
@@ -19,14 +19,14 @@ def arrays_of(size):
     return columns
 
 
-def write(columns, slots, value):
-    slots = np.asarray(slots, np.int64)
-    columns.before_write(slots)
+def write(columns, row_numbers, value):
+    row_numbers = np.asarray(row_numbers, np.int64)
+    columns.before_write(row_numbers)
     for array in columns.arrays:
-        array[slots] = value
+        array[row_numbers] = value
 
 
-def test_fresh_slots_begin_with_their_columns_value():
+def test_fresh_rows_begin_with_their_columns_value():
     whole, real = arrays_of(10_000).arrays
 
     assert (whole == 0).all()
@@ -36,13 +36,13 @@ def test_fresh_slots_begin_with_their_columns_value():
 
 def test_a_frozen_version_does_not_see_later_writes():
     """S3: copy-on-write."""
-    columns = arrays_of(SLOTS)
-    write(columns, range(SLOTS), 1)
-    frozen = columns.freeze(SLOTS)
+    columns = arrays_of(ROWS)
+    write(columns, range(ROWS), 1)
+    frozen = columns.freeze(ROWS)
 
-    write(columns, [3, SLOTS - 1], 2)
+    write(columns, [3, ROWS - 1], 2)
 
-    assert [array.tolist() for array in frozen.read()] == [[1] * SLOTS, [1.0] * SLOTS]
+    assert [array.tolist() for array in frozen.read()] == [[1] * ROWS, [1.0] * ROWS]
     assert columns.arrays[0][3] == 2
 
 
@@ -55,7 +55,7 @@ steps = st.lists(
 @given(steps)
 def test_every_frozen_version_is_the_moment_it_was_taken(history):
     """S3: whatever is written, grown, read or released in between, with any number alive."""
-    columns, alive, size = arrays_of(SLOTS), [], SLOTS
+    columns, alive, size = arrays_of(ROWS), [], ROWS
     for count, (step, number) in enumerate(history):
         if step == "write":
             write(columns, [number % size, number * 7 % size], count)
@@ -75,16 +75,16 @@ def test_every_frozen_version_is_the_moment_it_was_taken(history):
 
 def test_a_reader_beside_the_writer_sees_one_moment():
     """S3: processing goes on while the old version is written."""
-    slots = np.arange(400_000)
-    columns = arrays_of(len(slots))
+    row_numbers = np.arange(400_000)
+    columns = arrays_of(len(row_numbers))
     rng = np.random.default_rng(3)
     for number in range(1, 6):
-        write(columns, slots, number)
-        frozen, found = columns.freeze(len(slots)), []
+        write(columns, row_numbers, number)
+        frozen, found = columns.freeze(len(row_numbers)), []
         reader = Thread(target=lambda f=frozen, into=found: into.extend(f.read()))
         reader.start()
         while reader.is_alive():
-            write(columns, rng.integers(0, len(slots), 5_000), -1)
+            write(columns, rng.integers(0, len(row_numbers), 5_000), -1)
         reader.join()
 
         assert all((array == number).all() for array in found)
@@ -93,12 +93,12 @@ def test_a_reader_beside_the_writer_sees_one_moment():
 
 def test_a_version_that_was_read_or_released_is_kept_for_no_longer():
     """S3: old versions are freed."""
-    columns = arrays_of(SLOTS)
-    read, released = columns.freeze(SLOTS), columns.freeze(SLOTS)
+    columns = arrays_of(ROWS)
+    read, released = columns.freeze(ROWS), columns.freeze(ROWS)
     read.read()
     released.release()
 
-    write(columns, range(SLOTS), 9)
+    write(columns, range(ROWS), 9)
 
     with pytest.raises(CancelledError):
         released.read()

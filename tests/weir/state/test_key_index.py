@@ -1,4 +1,4 @@
-"""A key keeps its slot, slots are dense, and every key can be read back from its slot."""
+"""A key keeps its row, rows are dense, and every key can be read back from its row."""
 
 import math
 from datetime import date
@@ -16,22 +16,22 @@ longs = st.integers(-(2**63), 2**63 - 1)
 colliding = st.integers(-3, 3) | longs
 
 
-def check(slots, keys, known):
-    """Known keys have the slots they had, and all have different ones."""
-    for slot, key in zip(slots, keys, strict=True):
-        assert known.setdefault(key, slot) == slot
+def check(row_numbers, keys, known):
+    """Known keys have the rows they had, and all have different ones."""
+    for row_number, key in zip(row_numbers, keys, strict=True):
+        assert known.setdefault(key, row_number) == row_number
     assert sorted(known.values()) == list(range(len(known)))
 
 
 @given(st.lists(st.lists(colliding, max_size=50), max_size=8))
-def test_numbers_keep_their_slots(batches):
+def test_numbers_keep_their_rows(batches):
     index, known = NumberIndex(), {}
 
     for batch in batches:
-        check(index.slots(np.array(batch, np.int64)).tolist(), batch, known)
+        check(index.row_numbers(np.array(batch, np.int64)).tolist(), batch, known)
 
-    slots = np.array(list(known.values()), np.int64)
-    assert index.numbers_of(slots).tolist() == list(known)
+    row_numbers = np.array(list(known.values()), np.int64)
+    assert index.numbers_of(row_numbers).tolist() == list(known)
 
 
 @pytest.mark.parametrize(
@@ -44,14 +44,14 @@ def test_numbers_keep_their_slots(batches):
         np.random.default_rng(7).integers(-(2**63), 2**63 - 1, 50_000),
     ],
 )
-def test_slots_survive_growth(numbers):
+def test_rows_survive_growth(numbers):
     """Whatever the pattern of the numbers."""
     index = NumberIndex()
-    given_out = np.concatenate([index.slots(part) for part in np.array_split(numbers, 13)])
+    given_out = np.concatenate([index.row_numbers(part) for part in np.array_split(numbers, 13)])
 
     assert index.size == len(numbers)
     np.testing.assert_array_equal(np.sort(given_out), np.arange(len(numbers)))
-    np.testing.assert_array_equal(index.slots(numbers[::-1]), given_out[::-1])
+    np.testing.assert_array_equal(index.row_numbers(numbers[::-1]), given_out[::-1])
     np.testing.assert_array_equal(index.numbers_of(given_out), numbers)
 
 
@@ -60,12 +60,12 @@ def test_numbers_whose_home_is_the_last_cell_go_on_at_the_first():
     candidates = np.arange(4_000_000)
     at_the_end = candidates[spread(candidates) >> np.uint64(48) == 0xFFFF][:40]
     index = NumberIndex()
-    slots = index.slots(at_the_end)
+    row_numbers = index.row_numbers(at_the_end)
 
-    index.slots(-np.arange(1, 10_000))
+    index.row_numbers(-np.arange(1, 10_000))
 
-    np.testing.assert_array_equal(index.slots(at_the_end), slots)
-    assert index.slots(np.array([-20_000])).tolist() == [index.size - 1]
+    np.testing.assert_array_equal(index.row_numbers(at_the_end), row_numbers)
+    assert index.row_numbers(np.array([-20_000])).tolist() == [index.size - 1]
 
 
 COLUMNS = {
@@ -81,7 +81,7 @@ COLUMNS = {
 
 
 @given(st.data())
-def test_rows_of_any_key_columns_keep_their_slots(data):
+def test_rows_of_any_key_columns_keep_their_rows(data):
     """Nulls are keys like others."""
     kinds = data.draw(st.lists(st.sampled_from(list(COLUMNS)), min_size=1, max_size=3))
     row = st.tuples(*(st.none() | COLUMNS[kind] for kind in kinds))
@@ -90,7 +90,7 @@ def test_rows_of_any_key_columns_keep_their_slots(data):
 
     for batch in batches:
         columns = [pa.array([r[i] for r in batch], kind) for i, kind in enumerate(kinds)]
-        check(index.slots(columns).tolist(), batch, known)
+        check(index.row_numbers(columns).tolist(), batch, known)
 
     assert index.size == len(known)
     keys = index.keys_of(np.array(list(known.values()), np.int64))
@@ -101,19 +101,19 @@ def test_rows_of_any_key_columns_keep_their_slots(data):
 def test_doubles_that_sql_calls_equal_are_one_key():
     index = KeyIndex([pa.field("k", pa.float64())])
 
-    slots = index.slots([pa.array([0.0, -0.0, math.nan, -math.nan])]).tolist()
+    row_numbers = index.row_numbers([pa.array([0.0, -0.0, math.nan, -math.nan])]).tolist()
 
-    assert slots[0] == slots[1]
-    assert slots[2] == slots[3] != slots[0]
+    assert row_numbers[0] == row_numbers[1]
+    assert row_numbers[2] == row_numbers[3] != row_numbers[0]
 
 
 def test_a_slice_of_a_column_is_looked_up_as_what_it_is():
     index = KeyIndex([pa.field("k", pa.int64())])
     column = pa.array([5, None, 7, 5, None])
 
-    whole = index.slots([column]).tolist()
+    whole = index.row_numbers([column]).tolist()
 
-    assert index.slots([column.slice(1, 3)]).tolist() == whole[1:4]
+    assert index.row_numbers([column.slice(1, 3)]).tolist() == whole[1:4]
 
 
 def test_what_cannot_be_a_key_is_refused():

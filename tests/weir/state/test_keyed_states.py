@@ -23,17 +23,17 @@ def row_type(ddl):
 
 
 def value_state(ddl="n long"):
-    slots = RowIndex()
-    return slots, ValueState("s", slots, row_type(ddl))
+    row_index = RowIndex()
+    return row_index, ValueState("s", row_index, row_type(ddl))
 
 
 def stored(ddl, value):
     """What comes back of a value, once from memory and once from a file."""
-    slots, state = value_state(ddl)
-    slots.seek((1,))
+    row_index, state = value_state(ddl)
+    row_index.seek((1,))
     state.update((value,))
     again, restored = value_state(ddl)
-    refill(captured(slots, state), again, restored)
+    refill(captured(row_index, state), again, restored)
     again.seek((1,))
     assert restored.get() == state.get()
     return state.get()[0]
@@ -98,8 +98,8 @@ def test_a_value_is_kept_as_its_declared_type(ddl, value, kept):
 )
 def test_a_value_that_does_not_fit_is_refused_at_once(ddl, value):
     """S1, U3: and not when a snapshot is written, long after."""
-    slots, state = value_state(ddl)
-    slots.seek((1,))
+    row_index, state = value_state(ddl)
+    row_index.seek((1,))
 
     with pytest.raises(TypeError, match=r"state 's': field 'n' is .* cannot hold "):
         state.update((value,))
@@ -108,8 +108,8 @@ def test_a_value_that_does_not_fit_is_refused_at_once(ddl, value):
 @pytest.mark.parametrize("row", [3, (1, 2), (), "n"])
 def test_a_row_of_another_shape_is_refused(row):
     """U3."""
-    slots, state = value_state("n long, m long, o long")
-    slots.seek((1,))
+    row_index, state = value_state("n long, m long, o long")
+    row_index.seek((1,))
 
     with pytest.raises(TypeError, match=r"takes a tuple of \(n, m, o\)"):
         state.update(row)
@@ -123,8 +123,8 @@ def test_a_type_that_no_snapshot_can_hold_is_refused_when_it_is_declared():
 
 def test_what_was_handed_over_can_be_changed_without_changing_the_state():
     """S3."""
-    slots, state = value_state("n array<int>")
-    slots.seek((1,))
+    row_index, state = value_state("n array<int>")
+    row_index.seek((1,))
     mine = [1]
     state.update((mine,))
 
@@ -136,13 +136,13 @@ def test_what_was_handed_over_can_be_changed_without_changing_the_state():
 
 def test_a_snapshot_does_not_see_what_is_written_after_it():
     """S3."""
-    slots, state = value_state()
-    slots.seek((1,))
+    row_index, state = value_state()
+    row_index.seek((1,))
     state.update((1,))
-    piece = captured(slots, state)
+    piece = captured(row_index, state)
 
     state.update((2,))
-    slots.seek((2,))
+    row_index.seek((2,))
     state.update((9,))
 
     assert rows(piece) == [{"id": 1, "value.n": 1}]
@@ -150,14 +150,14 @@ def test_a_snapshot_does_not_see_what_is_written_after_it():
 
 def test_only_a_chunk_that_is_written_to_is_copied():
     """S2, S3."""
-    slots, state = value_state()
+    row_index, state = value_state()
     for key in range(2 * CHUNK_ROWS):
-        slots.seek((key,))
+        row_index.seek((key,))
         state.update((key,))
     before = list(state.column.chunks)
-    captured(slots, state)
+    captured(row_index, state)
 
-    slots.seek((0,))
+    row_index.seek((0,))
     state.update((5,))
     state.update((6,))
 
@@ -165,42 +165,42 @@ def test_only_a_chunk_that_is_written_to_is_copied():
     assert changed == [True, False]
 
 
-def test_a_key_without_state_gives_its_slot_to_the_next():
+def test_a_key_without_state_gives_its_row_to_the_next():
     """S1."""
-    slots, state = value_state()
+    row_index, state = value_state()
     for key in range(10 * CHUNK_ROWS):
-        slots.seek((key,))
+        row_index.seek((key,))
         state.update((key,))
         state.clear()
-        slots.settle()
+        row_index.settle()
 
-    assert len(slots) == 0
-    assert slots.chunks == 1
+    assert len(row_index) == 0
+    assert row_index.chunks == 1
 
 
-def test_a_freed_slot_still_belongs_to_its_old_key_in_an_older_snapshot():
+def test_a_freed_row_still_belongs_to_its_old_key_in_an_older_snapshot():
     """S3."""
-    slots, state = value_state()
-    slots.seek((1,))
+    row_index, state = value_state()
+    row_index.seek((1,))
     state.update((10,))
-    piece = captured(slots, state)
+    piece = captured(row_index, state)
 
     state.clear()
-    slots.settle()
-    slots.seek((2,))
+    row_index.settle()
+    row_index.seek((2,))
     state.update((20,))
 
     assert rows(piece) == [{"id": 1, "value.n": 10}]
-    assert rows(captured(slots, state)) == [{"id": 2, "value.n": 20}]
+    assert rows(captured(row_index, state)) == [{"id": 2, "value.n": 20}]
 
 
 def test_an_append_is_invisible_to_snapshots_and_iterators_that_began_before():
     """S3."""
-    slots = RowIndex()
-    state = ListState("s", slots, row_type("n long"))
-    slots.seek((1,))
+    row_index = RowIndex()
+    state = ListState("s", row_index, row_type("n long"))
+    row_index.seek((1,))
     state.extend([(1,), (2,)])
-    piece = captured(slots, state)
+    piece = captured(row_index, state)
 
     for row in state.get():
         state.append(row)
@@ -211,9 +211,9 @@ def test_an_append_is_invisible_to_snapshots_and_iterators_that_began_before():
 
 def test_a_list_can_be_replaced_by_another_or_by_none():
     """S1."""
-    slots = RowIndex()
-    state = ListState("s", slots, row_type("n long"))
-    slots.seek((1,))
+    row_index = RowIndex()
+    state = ListState("s", row_index, row_type("n long"))
+    row_index.seek((1,))
     state.append((1,))
     state.put([(2,), (3,)])
     assert list(state.get()) == [(2,), (3,)]
@@ -224,11 +224,11 @@ def test_a_list_can_be_replaced_by_another_or_by_none():
 
 def test_a_map_is_copied_by_the_first_write_after_a_capture():
     """S3."""
-    slots = RowIndex()
-    state = MapState("s", slots, row_type("k string"), row_type("n long"))
-    slots.seek((1,))
+    row_index = RowIndex()
+    state = MapState("s", row_index, row_type("k string"), row_type("n long"))
+    row_index.seek((1,))
     state.update(("a",), (1,))
-    piece = captured(slots, state)
+    piece = captured(row_index, state)
 
     state.update(("a",), (2,))
     state.update(("b",), (3,))
@@ -240,60 +240,60 @@ def test_a_map_is_copied_by_the_first_write_after_a_capture():
 
 def test_a_map_without_entries_does_not_exist():
     """S1."""
-    slots = RowIndex()
-    state = MapState("s", slots, row_type("k string"), row_type("n long"))
-    slots.seek((1,))
+    row_index = RowIndex()
+    state = MapState("s", row_index, row_type("k string"), row_type("n long"))
+    row_index.seek((1,))
     state.update(("a",), (1,))
     state.remove(("a",))
-    slots.settle()
+    row_index.settle()
 
     assert not state.exists()
-    assert len(slots) == 0
+    assert len(row_index) == 0
 
 
 @given(st.dictionaries(st.integers(0, 50), st.lists(st.text(), min_size=1), max_size=20))
 def test_lists_survive_a_file(lists):
     """S1, S9."""
-    slots, again = RowIndex(), RowIndex()
-    state, restored = (ListState("s", place, row_type("t string")) for place in (slots, again))
+    row_index, again = RowIndex(), RowIndex()
+    state, restored = (ListState("s", place, row_type("t string")) for place in (row_index, again))
     for key, texts in lists.items():
-        slots.seek((key,))
+        row_index.seek((key,))
         state.extend([(text,) for text in texts])
 
-    refill(captured(slots, state), again, restored)
+    refill(captured(row_index, state), again, restored)
 
     for key, texts in lists.items():
         again.seek((key,))
         assert [text for (text,) in restored.get()] == texts
 
 
-class SharedSlots(RuleBasedStateMachine):
+class SharedRows(RuleBasedStateMachine):
     """S3: whatever is written after it, a snapshot shows the moment of its capture."""
 
     keys = st.integers(0, 3 * CHUNK_ROWS)
 
     def __init__(self):
         super().__init__()
-        self.slots, self.state = value_state()
+        self.row_index, self.state = value_state()
         self.model = {}
         self.snapshots = []
 
     @rule(key=keys, value=st.integers(0, 9))
     def update(self, key, value):
-        self.slots.seek((key,))
+        self.row_index.seek((key,))
         self.state.update((value,))
         self.model[key] = value
 
     @rule(key=keys)
     def clear(self, key):
-        self.slots.seek((key,))
+        self.row_index.seek((key,))
         self.state.clear()
-        self.slots.settle()
+        self.row_index.settle()
         self.model.pop(key, None)
 
     @rule()
     def capture(self):
-        self.snapshots.append((captured(self.slots, self.state), dict(self.model)))
+        self.snapshots.append((captured(self.row_index, self.state), dict(self.model)))
 
     @invariant()
     def snapshots_are_as_they_were(self):
@@ -301,8 +301,8 @@ class SharedSlots(RuleBasedStateMachine):
             assert {row["id"]: row["value.n"] for row in rows(piece)} == model
 
     @invariant()
-    def only_keys_with_state_have_slots(self):
-        assert len(self.slots) == len(self.model)
+    def only_keys_with_state_have_rows(self):
+        assert len(self.row_index) == len(self.model)
 
 
-TestSharedSlots = SharedSlots.TestCase
+TestSharedRows = SharedRows.TestCase

@@ -1,4 +1,4 @@
-"""Which changes of a declaration old rows survive, and in which words others are refused."""
+"""Which changes of a declaration old rows survive, and with which reasons others are refused."""
 
 import pyarrow as pa
 import pytest
@@ -109,7 +109,7 @@ def test_anything_else_is_told_field_by_field(old, new, said):
 
 
 def test_every_field_that_does_not_fit_is_named():
-    """U3: who repairs one hears of the other too."""
+    """U3: all mismatches are reported together."""
     found = incompatibilities(a_value("n long, m string"), a_value("n int, m int"))
     assert [text.split(" was ")[0] for text in found] == ["field 'n'", "field 'm'"]
 

@@ -66,7 +66,7 @@ def test_the_ranges_of_all_subtasks_share_a_file_out(groups, parallelism):
 
 
 def test_a_file_of_several_batches_is_read_through_its_index(monkeypatch):
-    """S11: every batch but the last is full, so a row's number says which batch it is in."""
+    """S11: every batch but the last is full, so a row's number determines its batch."""
     monkeypatch.setattr(snapshot_files, "ROWS_PER_BATCH", 4)
     data = written([row % 3 for row in range(31)])
     monkeypatch.undo()
@@ -93,7 +93,7 @@ def test_plain_pyarrow_reads_a_file():
 
 
 def test_reading_copies_no_values():
-    """S11: what a subtask inherits lies in the buffer that was read."""
+    """S11: the state assigned to a subtask is a view of the buffer that was read."""
     data = written([0] * 100)
 
     column = read_keyed(data, EVERY_GROUP).table.column("total").chunk(0)

@@ -1,4 +1,4 @@
-"""What a file of keyed state says about itself to whoever only looks."""
+"""The description of a file of keyed state, for readers that do not restore it."""
 
 import numpy as np
 import pyarrow as pa

@@ -12,13 +12,13 @@ from weir.state.timers import TimeMode, Timers
 
 def timers_of(mode=TimeMode.EVENT_TIME, **expiries):
     """Timers of keys with one letter each."""
-    slots = RowIndex()
-    timers = Timers(slots, mode)
+    row_index = RowIndex()
+    timers = Timers(row_index, mode)
     for key, times in expiries.items():
-        slots.seek((ord(key),))
+        row_index.seek((ord(key),))
         for time in times:
             timers.register(time)
-    return slots, timers
+    return row_index, timers
 
 
 def fired(timers, now):
@@ -66,20 +66,20 @@ def test_a_deleted_timer_never_fires_and_can_be_set_again():
 
 def test_a_timer_that_is_pushed_back_again_and_again_leaves_little_behind():
     """R7: the pattern of a session's timeout."""
-    slots, timers = timers_of(a=[0])
+    row_index, timers = timers_of(a=[0])
     for time in range(50_000):
         timers.delete(time)
         timers.register(time + 1)
 
     assert len(timers._times) < 2_000  # noqa: SLF001 - memory is what this is about
-    assert len(slots) == 1
+    assert len(row_index) == 1
     assert timers.earliest() == 50_000
 
 
 def test_a_snapshot_has_the_timers_of_its_moment():
     """S3."""
-    slots, timers = timers_of(a=[10], b=[10, 20])
-    piece = captured(slots, timers)
+    row_index, timers = timers_of(a=[10], b=[10, 20])
+    piece = captured(row_index, timers)
 
     fired(timers, 100)
 
@@ -93,21 +93,21 @@ def test_a_snapshot_has_the_timers_of_its_moment():
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 20))))
 def test_timers_survive_a_file(pairs):
     """S1, S9."""
-    slots, timers = timers_of()
+    row_index, timers = timers_of()
     for key, time in pairs:
-        slots.seek((ord(key),))
+        row_index.seek((ord(key),))
         timers.register(time)
 
     again, restored = timers_of()
-    refill(captured(slots, timers), again, restored)
+    refill(captured(row_index, timers), again, restored)
 
     assert sorted(fired(restored, 100)) == sorted(set(pairs))
 
 
 def test_timers_of_another_mode_are_refused():
     """U3."""
-    slots, timers = timers_of(a=[10])
+    row_index, timers = timers_of(a=[10])
     again, restored = timers_of(TimeMode.PROCESSING_TIME)
 
     with pytest.raises(JobRejected, match="set the time mode back to EventTime"):
-        refill(captured(slots, timers), again, restored)
+        refill(captured(row_index, timers), again, restored)

@@ -19,68 +19,68 @@ TTL = 1_000
 NUMBER = RowType("state 's'", schema_of("n long"))
 
 
-def at(slots, now):
-    slots.cursor.now = now
+def at(row_index, now):
+    row_index.cursor.now = now
 
 
 def begun(make, *arguments):
-    slots = RowIndex()
-    slots.seek((1,))
-    return slots, make("s", slots, *arguments, TTL)
+    row_index = RowIndex()
+    row_index.seek((1,))
+    return row_index, make("s", row_index, *arguments, TTL)
 
 
 def test_a_value_lives_for_its_time_after_the_last_update():
     """S1."""
-    slots, state = begun(ExpiringValueState, NUMBER)
+    row_index, state = begun(ExpiringValueState, NUMBER)
     state.update((1,))
-    at(slots, 600)
+    at(row_index, 600)
     state.update((2,))
 
-    at(slots, 1_599)
+    at(row_index, 1_599)
     assert state.get() == (2,)
-    at(slots, 1_600)
+    at(row_index, 1_600)
     assert state.get() is None
     assert not state.exists()
 
 
 def test_each_element_of_a_list_has_its_own_age():
     """S1."""
-    slots, state = begun(ExpiringListState, NUMBER)
+    row_index, state = begun(ExpiringListState, NUMBER)
     state.append((1,))
-    at(slots, 600)
+    at(row_index, 600)
     state.extend([(2,), (3,)])
 
-    at(slots, 1_000)
+    at(row_index, 1_000)
     assert list(state.get()) == [(2,), (3,)]
-    at(slots, 1_600)
+    at(row_index, 1_600)
     assert not state.exists()
 
 
 def test_each_entry_of_a_map_has_its_own_age():
     """S1."""
-    slots, state = begun(ExpiringMapState, (NUMBER, NUMBER))
+    row_index, state = begun(ExpiringMapState, (NUMBER, NUMBER))
     state.update((1,), (10,))
-    at(slots, 600)
+    at(row_index, 600)
     state.update((2,), (20,))
 
-    at(slots, 1_000)
+    at(row_index, 1_000)
     assert state.value((1,)) is None
     assert not state.contains((1,))
     assert list(state.items()) == [((2,), (20,))]
-    at(slots, 1_600)
+    at(row_index, 1_600)
     assert not state.exists()
 
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_what_is_dead_is_in_no_snapshot(number):
     """S1."""
-    slots, state = begun(ExpiringListState, NUMBER)
+    row_index, state = begun(ExpiringListState, NUMBER)
     state.append((1,))
-    at(slots, 600)
+    at(row_index, 600)
     state.append((2,))
-    at(slots, 600 + number * 500)
+    at(row_index, 600 + number * 500)
 
-    alive = [(row["value.n"], row["state.expires_at"]) for row in rows(captured(slots, state))]
+    alive = [(row["value.n"], row["state.expires_at"]) for row in rows(captured(row_index, state))]
 
     assert alive == ([(2, 1_600)] if number == 1 else [])
 
@@ -91,7 +91,7 @@ def test_what_is_dead_is_in_no_snapshot(number):
         (ExpiringValueState, lambda state: state.update((1,)), lambda state: state.get()),
         (ExpiringListState, lambda state: state.append((1,)), lambda state: list(state.get())),
         (
-            lambda name, slots, row, ttl: ExpiringMapState(name, slots, (row, row), ttl),
+            lambda name, row_index, row, ttl: ExpiringMapState(name, row_index, (row, row), ttl),
             lambda state: state.update((1,), (1,)),
             lambda state: list(state.items()),
         ),
@@ -99,9 +99,9 @@ def test_what_is_dead_is_in_no_snapshot(number):
 )
 def test_a_restored_value_keeps_its_age(make, fill, look):
     """S1."""
-    slots, state = begun(make, NUMBER)
+    row_index, state = begun(make, NUMBER)
     fill(state)
-    piece = captured(slots, state)
+    piece = captured(row_index, state)
 
     again, restored = begun(make, NUMBER)
     at(again, 999)
@@ -114,9 +114,9 @@ def test_a_restored_value_keeps_its_age(make, fill, look):
 
 def test_what_died_between_snapshot_and_restore_is_not_restored():
     """S1."""
-    slots, state = begun(ExpiringValueState, NUMBER)
+    row_index, state = begun(ExpiringValueState, NUMBER)
     state.update((1,))
-    piece = captured(slots, state)
+    piece = captured(row_index, state)
 
     again = RowIndex()
     at(again, 1_000)
@@ -127,14 +127,14 @@ def test_what_died_between_snapshot_and_restore_is_not_restored():
 
 def test_values_from_before_there_was_a_time_to_live_begin_to_age_when_restored():
     """S12."""
-    slots = RowIndex()
-    slots.seek((1,))
-    ageless = ValueState("s", slots, NUMBER)
+    row_index = RowIndex()
+    row_index.seek((1,))
+    ageless = ValueState("s", row_index, NUMBER)
     ageless.update((1,))
 
     again, restored = begun(ExpiringValueState, NUMBER)
     at(again, 5_000)
-    refill(captured(slots, ageless), again, restored)
+    refill(captured(row_index, ageless), again, restored)
 
     at(again, 5_999)
     assert restored.get() == (1,)
@@ -144,12 +144,12 @@ def test_values_from_before_there_was_a_time_to_live_begin_to_age_when_restored(
 
 def test_values_lose_their_age_when_the_time_to_live_is_taken_away():
     """S12."""
-    slots, state = begun(ExpiringValueState, NUMBER)
+    row_index, state = begun(ExpiringValueState, NUMBER)
     state.update((1,))
 
     again = RowIndex()
     ageless = ValueState("s", again, NUMBER)
-    refill(captured(slots, state), again, ageless)
+    refill(captured(row_index, state), again, ageless)
 
     again.seek((1,))
     at(again, 9_999)
@@ -158,32 +158,32 @@ def test_values_lose_their_age_when_the_time_to_live_is_taken_away():
 
 def test_a_sweep_frees_what_nobody_touches_any_more_chunk_by_chunk():
     """S1, R7."""
-    slots = RowIndex()
-    value = ExpiringValueState("v", slots, NUMBER, TTL)
-    elements = ExpiringListState("l", slots, NUMBER, 2 * TTL)
-    entries = ExpiringMapState("m", slots, (NUMBER, NUMBER), 2 * TTL)
+    row_index = RowIndex()
+    value = ExpiringValueState("v", row_index, NUMBER, TTL)
+    elements = ExpiringListState("l", row_index, NUMBER, 2 * TTL)
+    entries = ExpiringMapState("m", row_index, (NUMBER, NUMBER), 2 * TTL)
     for key in range(2 * CHUNK_ROWS):
-        slots.seek((key,))
+        row_index.seek((key,))
         value.update((1,))
     elements.append((1,))
     entries.update((1,), (1,))
-    sweep, states = ExpiredStateCleanup(slots), [value, elements, entries]
+    sweep, states = ExpiredStateCleanup(row_index), [value, elements, entries]
 
     sweep.step(states, TTL)
-    assert len(slots) in (CHUNK_ROWS, CHUNK_ROWS + 1)
+    assert len(row_index) in (CHUNK_ROWS, CHUNK_ROWS + 1)
     sweep.step(states, TTL)
-    assert len(slots) == 1, "the last key has a list and a map that live longer"
+    assert len(row_index) == 1, "the last key has a list and a map that live longer"
     for _ in range(2):
         sweep.step(states, 2 * TTL)
-    assert len(slots) == 0
+    assert len(row_index) == 0
 
 
 def test_a_sweep_changes_no_snapshot():
     """S3."""
-    slots, state = begun(ExpiringValueState, NUMBER)
+    row_index, state = begun(ExpiringValueState, NUMBER)
     state.update((1,))
-    piece = captured(slots, state)
+    piece = captured(row_index, state)
 
-    ExpiredStateCleanup(slots).step([state], 5_000)
+    ExpiredStateCleanup(row_index).step([state], 5_000)
 
     assert [row["value.n"] for row in rows(piece)] == [1]

@@ -140,7 +140,7 @@ def test_a_truncated_log_begins_at_its_floor(place):
 
 
 def test_of_racing_drivers_one_takes_the_epoch(place):
-    """C17: two drivers never epoch_state at once."""
+    """C17: two drivers never own the job at once."""
     filled(log_of(place), 3)
     drivers = [f"driver-{n}" for n in range(8)]
 

@@ -1,4 +1,4 @@
-"""Whoever knows the job's secret gets a link; everybody else gets a closed door and is named."""
+"""A peer that knows the job's secret gets a link; any other is dropped and logged."""
 
 import re
 import secrets
@@ -30,7 +30,7 @@ class OutOfThreads(Thread):
 
 
 class Door:
-    """A listener whose guests wait in a queue."""
+    """A listener whose connections wait in a queue."""
 
     def __init__(self, secret=SECRET, tls=None):
         self.guests = Queue()
@@ -77,7 +77,7 @@ def certificate(tmp_path_factory):
 
 @pytest.fixture
 def impostor():
-    """A listener that answers every greeting with bytes of its own choice."""
+    """A listener that answers every greeting with given bytes."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def answer():
@@ -107,7 +107,7 @@ def test_who_knows_the_secret_gets_a_link_and_is_introduced(open_door):
 
 
 def test_a_listener_that_does_not_know_the_secret_is_refused(open_door, impostor):
-    """X1: a slot must not hand its rows to whoever listens at an address by now."""
+    """X1: a slot must not send its rows to another program at an old address."""
     for address in (open_door(secret=OTHER_SECRET).address, impostor):
         where = re.escape(f"{address[0]}:{address[1]}")
         with pytest.raises(Unavailable, match=f"{where} .*: it does not know this job's secret"):
@@ -115,7 +115,7 @@ def test_a_listener_that_does_not_know_the_secret_is_refused(open_door, impostor
 
 
 def test_a_dialler_that_does_not_know_the_secret_is_dropped_with_a_warning(open_door, caplog):
-    """X1: even one that does not care who listens."""
+    """X1: even one that does not check the listener."""
     door = open_door()
     with door.connected() as intruder:
         where = "{}:{}".format(*intruder.getsockname())
@@ -143,7 +143,7 @@ def test_a_proof_for_one_purpose_is_worth_nothing_for_another(open_door):
 @pytest.mark.parametrize(
     ("said", "cause"),
     [
-        (b"GET / HTTP/1", "does not greet as Weir does"),
+        (b"GET / HTTP/1", "does not use Weir's protocol"),
         (b"weir", "closed the connection during the handshake"),
         (b"", "closed the connection during the handshake"),
     ],
@@ -193,7 +193,7 @@ def test_a_flood_of_strangers_keeps_no_slot_from_registering(open_door):
 
 
 def test_a_flood_of_strangers_costs_a_bounded_number_of_threads(open_door):
-    """R7: nobody on the network decides how many the driver has."""
+    """R7: no peer on the network decides how many the driver has."""
     door = open_door()
     before = active_count()
     with ExitStack() as strangers:
@@ -222,7 +222,7 @@ def test_a_listener_accepts_again_when_there_was_no_thread_for_a_guest(
 
 
 def test_a_guest_that_nobody_can_take_over_is_dropped(caplog):
-    """R3: the slot hears that its link has ended, and comes again."""
+    """R3: the slot learns that its link has ended, and registers again."""
 
     def no_thread_left(*_):
         raise RuntimeError("can't start new thread")

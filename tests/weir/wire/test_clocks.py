@@ -6,7 +6,7 @@ HOUR = 3_600_000
 
 
 class Machine:
-    """A machine whose wall clock somebody sets."""
+    """A machine whose wall clock is set."""
 
     def __init__(self):
         self.uptime = 70
@@ -17,7 +17,7 @@ class Machine:
 
 
 def test_the_count_begins_at_what_the_wall_clock_shows():
-    """C6: so that both are the same until somebody sets the clock."""
+    """C6: so that both are the same until the clock is set."""
     clock = Machine().clock()
 
     assert (clock.now(), clock.wall(), clock.ahead()) == (1_000_070, 1_000_070, 0)

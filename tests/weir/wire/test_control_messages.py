@@ -1,4 +1,4 @@
-"""What a driver and its slots say to each other survives the wire, and nothing else is a word."""
+"""Messages between a driver and its slots survive the wire; nothing else can be sent."""
 
 from dataclasses import is_dataclass
 
@@ -49,7 +49,7 @@ from weir.wire.control_messages import (
     SubtaskMetrics,
     TerminateSlot,
 )
-from weir.wire.json_codec import Unencodable, dumps, loads
+from weir.wire.json_codec import Unencodable, dumps, loads, to_json
 
 SUM_0 = SubtaskId(OperatorId("sum"), 0)
 SLOT = SlotId("executor.3.4711")
@@ -78,6 +78,17 @@ HEIR = StateAssignment(
     finished=False,
 )
 
+WRITTEN_NAMES = [
+    "Registered",
+    "HostSubtasks",
+    "Reset",
+    "Tell",
+    "Leave",
+    "Die",
+    "Said",
+    "Failed",
+    "Pulse",
+]
 MESSAGES = [
     Registered(SLOT, "executor", 3, "10.0.0.1", 4000, 4711),
     DeploySubtasks(
@@ -106,14 +117,23 @@ def test_a_message_arrives_as_it_was_sent(message):
     assert loads(dumps(message)) == message
 
 
-def test_every_word_of_the_control_link_is_tried_here():
-    """A new word is tried too."""
-    words = {
+def test_messages_are_written_under_the_names_of_the_wire_format():
+    """C4: a class or a field that is renamed keeps its name on the link."""
+    names = [to_json(message)["$"] for message in MESSAGES]
+    assert list(dict.fromkeys(names)) == WRITTEN_NAMES
+    deploy, failure = to_json(MESSAGES[1]), to_json(MESSAGES[-2])
+    assert {"inheritances", "seats"} < deploy.keys()
+    assert "words" in failure
+
+
+def test_every_message_of_the_control_link_is_tested_here():
+    """A new message is tested too."""
+    messages = {
         cls
         for cls in vars(control_messages).values()
         if isinstance(cls, type) and is_dataclass(cls)
     }
-    own = {cls for cls in words if cls.__module__ == control_messages.__name__}
+    own = {cls for cls in messages if cls.__module__ == control_messages.__name__}
     assert own - {type(message) for message in MESSAGES} == {
         SubtaskAddress,
         SubtaskMetrics,
@@ -122,7 +142,7 @@ def test_every_word_of_the_control_link_is_tried_here():
     }
 
 
-def test_an_object_that_is_no_word_cannot_be_said():
+def test_an_object_that_is_no_message_cannot_be_sent():
     """X2: nothing is ever pickled."""
     with pytest.raises(Unencodable):
         dumps(EventReported(object()))

@@ -1,4 +1,4 @@
-"""What is said in JSON comes back as the very value, or is refused by name."""
+"""A value that is written as JSON is read back as the same value, or refused by name."""
 
 import json
 from dataclasses import dataclass
@@ -89,7 +89,7 @@ def test_a_class_outside_the_union_is_refused():
     ],
 )
 def test_an_operators_message_may_be_any_plain_value(message):
-    """C4: splits and whatever an operator's part in the driver has to say."""
+    """C4: splits and other messages of operator coordinators."""
     spoke = spoken(OperatorEventSent("source", SUBTASK, message))
 
     assert spoke.message == message

@@ -1,4 +1,4 @@
-"""Every word of the core survives the wire, whatever it says."""
+"""Every message of the core survives the wire, with any content."""
 
 from enum import StrEnum
 from types import UnionType

@@ -73,7 +73,7 @@ def test_doubles_hash_by_their_bits(values):
 
 
 def test_doubles_that_are_one_key_have_one_group():
-    """S11: SQL does not tell -0.0 from 0.0, nor one NaN from another."""
+    """S11: SQL treats -0.0 as 0.0, and every NaN as one."""
     odd_nan = struct.unpack("<d", struct.pack("<q", 0x7FF8_0000_0000_0001))[0]
 
     wide = groups([0.0, -0.0, math.nan, odd_nan, -math.nan], pa.float64(), 1 << 15)

@@ -58,7 +58,7 @@ def test_both_ends_speak_at_once(pair):
 
 
 def test_sending_does_not_wait_for_a_peer_that_does_not_read(pair):
-    """A11: whoever speaks is the loop of a driver or the mailbox of a slot."""
+    """A11: the sender is the loop of a driver or the mailbox of a slot."""
     near, far = pair
     for number in range(20_000):
         near.send(CheckpointAborted(CheckpointId(number)))
@@ -67,7 +67,7 @@ def test_sending_does_not_wait_for_a_peer_that_does_not_read(pair):
 
 
 def test_closing_writes_what_is_queued(pair):
-    """R3: the last word is often to go home."""
+    """R3: the last message is often the one to shut down."""
     near, far = pair
     near.send(ShutDownSlot())
     near.close()
@@ -113,12 +113,12 @@ def test_a_link_that_was_closed_here_is_a_connection_error(pair):
         near.receive()
 
 
-def test_what_nobody_can_read_ends_the_link():
+def test_an_unreadable_message_ends_the_link():
     """X2, X3."""
     near, far = socket.socketpair()
     link = MessageLink(near, "near")
     write_frame(far, 1, b'{"$": "NoSuchWord"}')
-    with pytest.raises(ConnectionError, match="nobody can read"):
+    with pytest.raises(ConnectionError, match="unreadable message"):
         link.receive()
     link.close()
     far.close()
@@ -135,7 +135,7 @@ def test_a_message_above_the_limit_is_refused_to_its_sender(pair, monkeypatch):
 
 
 def test_a_link_whose_writer_cannot_go_on_ends(monkeypatch):
-    """R1: whatever went wrong there, both ends hear of it."""
+    """R1: after an error on one side, both ends learn of it."""
     monkeypatch.setattr(threading, "excepthook", lambda _: None)
     near, far = socket.socketpair()
     near, far = linked(SocketWithoutMemory(near.family, near.type, 0, near.detach()), far)

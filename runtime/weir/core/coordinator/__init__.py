@@ -4,7 +4,7 @@ A checkpoint is correct only if it is correct under every order of acks, timeout
 answers and requests. A cluster shows one order a minute; a loop shows thousands. So the whole
 decision is one function of a state and an event.
 
-Rule 1: nothing outside this package decides that a checkpoint is complete, late or dead.
+Rule 1: nothing outside this package decides that a checkpoint is complete, expired or aborted.
 Rule 2: nothing inside it waits, sleeps, logs, or asks what time it is.
 """
 
@@ -96,7 +96,7 @@ class EpochState:
     """Retained checkpoints of this job with their entries, oldest first."""
     start: StartPoint
     numbers: Mapping[OperatorId, int] = field(default_factory=dict)
-    """The highest commit number that the log says each sink was given."""
+    """The highest commit number of each sink, according to the log."""
 
 
 def begin(
@@ -139,8 +139,8 @@ def _ledgers(
 def step(state: Coordinator, event: Event) -> Step:
     """The only way a coordinator changes.
 
-    Whatever the event led to is followed up at once: the next manifest, the next request, a restore
-    that waited, the end of the job.
+    All consequences of the event are decided at once: the next manifest, the next request, a
+    restore that waited, the end of the job.
     """
     if isinstance(state.stage, Terminated):
         return state, ()

@@ -1,7 +1,7 @@
-"""Aborts checkpoints that will not complete, and sees to everything they leave behind.
+"""Aborts checkpoints that will not complete, and cleans up after them.
 
 An abort has to do six things, and forgetting any one of them is a leak or a hang: release the
-shared files, delete its own, notify every subtask, answer the user who asked, count the failure,
+shared files, delete its own, notify every subtask, answer the user's request, count the failure,
 and send the operators' messages that waited for its trigger.
 """
 

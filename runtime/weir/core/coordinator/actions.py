@@ -34,7 +34,7 @@ class PrepareLocation:
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """Tell these subtasks to start the barrier."""
+    """Let these subtasks start the barrier."""
 
     barrier: Barrier
     targets: tuple[Target, ...]
@@ -51,7 +51,7 @@ class SendToSubtask:
 
 @dataclass(frozen=True, slots=True)
 class NotifyAborted:
-    """Tell these subtasks that the checkpoint is dead."""
+    """Notify these subtasks that the checkpoint is aborted."""
 
     checkpoint: CheckpointId
     targets: tuple[Target, ...]
@@ -59,7 +59,7 @@ class NotifyAborted:
 
 @dataclass(frozen=True, slots=True)
 class NotifyCompleted:
-    """Tell these subtasks that the checkpoint is complete."""
+    """Notify these subtasks that the checkpoint is complete."""
 
     checkpoint: CheckpointId
     kind: CheckpointKind
@@ -119,7 +119,7 @@ class CommitTransactions:
 
 @dataclass(frozen=True, slots=True)
 class ResolveTransactions:
-    """Abort what those subtasks' dead attempts left open, except what a commit will take."""
+    """Abort what failed attempts of those subtasks left open, except what a commit will take."""
 
     operation: int
     attempt: AttemptId
@@ -158,7 +158,7 @@ class FailAttempt:
     reason: Reason
     why: str
     cause: str = ""
-    """What went wrong, where a report of the failed checkpoint has said so already."""
+    """The cause, if the report of the failed checkpoint has already given it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ class RestoreManifest:
     """Start from this manifest.
 
     ``since`` is the checkpoint's id when this epoch completed it, and zero otherwise: ids of other
-    epochs and other jobs say nothing about what this driver's enumerators have handed out.
+    epochs and other jobs are unrelated to what this driver's enumerators have assigned.
     """
 
     manifest: Manifest

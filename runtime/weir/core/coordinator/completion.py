@@ -1,7 +1,7 @@
 """Brings checkpoints to completion: acks, manifest, log entry, subsumption, commits.
 
 The log entry is the one commit point (spec C8). Nothing that depends on completion — deleting older
-checkpoints, committing sinks, telling subtasks — happens before it, and manifests are written one
+checkpoints, committing sinks, notifying subtasks — happens before it, and manifests are written one
 at a time, so that each knows exactly which transactions the one before it covered.
 """
 
@@ -247,7 +247,7 @@ def _end_pending(state: Coordinator, pending: Logging) -> tuple[Coordinator, tup
 
 
 def _notices(state: Coordinator, properties: CheckpointProperties) -> tuple[Action, ...]:
-    """All subtasks hear that it is complete, and those that may leave hear that too."""
+    """Notify all subtasks that it is complete, and which of them may finish."""
     subtasks, notified = state.subtasks, properties.plan.notify
     notice = subtasks.final_notice
     going: frozenset[SubtaskId] = frozenset()

@@ -1,4 +1,4 @@
-"""The checkpoint coordinator's whole memory, as one value of a few parts.
+"""The checkpoint coordinator's whole state, as one value of a few parts.
 
 Each part holds the fields that change together, and each module of this package works mainly on
 one or two parts: ``trigger`` on the requests and the pending checkpoints, ``job_log`` on the log,
@@ -50,7 +50,7 @@ class Clock:
     """The driver's time, as the last TimePassed reported it."""
 
     now: Millis = Millis(0)
-    """Grows whatever is done to the wall clock: every deadline is measured by it."""
+    """Monotonic, even if the wall clock is set: every deadline is measured by it."""
     ahead: int = 0
     """How far the wall clock is ahead of that."""
 
@@ -65,7 +65,7 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Active:
-    """The job goes on."""
+    """The job runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class ShuttingDown:
 
 @dataclass(frozen=True, slots=True)
 class LogClosed:
-    """The log says that the job is over; only deletions are still under way."""
+    """The log is closed; only deletions are still under way."""
 
     status: JobStatus
 

@@ -1,4 +1,4 @@
-"""Deletes the files that no checkpoint refers to any more, and copes with storage that refuses.
+"""Deletes the files that no checkpoint refers to any more, and retries when storage fails.
 
 A deletion that fails is tried again a few times and then deferred, so that it holds nothing up; a
 deferred one is tried again whenever another deletion succeeds or a checkpoint completes (spec S4).

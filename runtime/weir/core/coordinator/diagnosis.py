@@ -1,7 +1,7 @@
-"""Says in one sentence why a checkpoint ended, naming the subtask that held it up (spec C10).
+"""Explains in one sentence why a checkpoint failed, and names its slowest subtask (spec C10).
 
-"Checkpoint expired" alone has cost operators many nights. The message names the slowest subtask,
-the phase it was in and the bytes it had moved, from what the coordinator knows anyway.
+"Checkpoint expired" alone does not help to find the cause. The message names the slowest subtask,
+its phase and the bytes it has written, from what the coordinator already knows.
 """
 
 from weir.core.coordinator.events import Phase, SubtaskAcked
@@ -20,8 +20,8 @@ _ORDER = {phase: rank for rank, phase in enumerate(Phase)}
 
 
 def explain(pending: Pending, reason: Reason, cause: str, now: Millis) -> str:
-    said = reason.value if not cause else f"{reason.value}: {cause}"
-    return f"{said}; {_slowest(pending, now)}"
+    failure = reason.value if not cause else f"{reason.value}: {cause}"
+    return f"{failure}; {_slowest(pending, now)}"
 
 
 def _slowest(pending: Pending, now: Millis) -> str:

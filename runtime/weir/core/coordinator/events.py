@@ -1,7 +1,7 @@
 """The events that the checkpoint coordinator decides about.
 
-Events are in the past tense: something happened, whether or not we like it. They are values without
-behaviour, so a log of them is a complete record of a driver's life and can be replayed.
+Events are in the past tense: they report what happened. They are values without behaviour, so a log
+of them is a complete record of a driver's run and can be replayed.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class RestartReported:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRequested:
-    """Somebody wants a checkpoint or a savepoint, at a place of their own or at the usual one."""
+    """A user requests a checkpoint or a savepoint, at a given location or at the default one."""
 
     request: RequestId
     kind: CheckpointKind
@@ -41,7 +41,7 @@ class CheckpointRequested:
 
 @dataclass(frozen=True, slots=True)
 class OperatorEventSent:
-    """An operator's coordinator has a message (a split, say) for one of its subtasks."""
+    """An operator coordinator has a message for one of its subtasks, such as a split."""
 
     operator: OperatorId
     subtask: SubtaskId
@@ -162,7 +162,7 @@ class ManifestNotWritten:
 
 @dataclass(frozen=True, slots=True)
 class ManifestInDoubt:
-    """Nobody knows whether the manifest was written."""
+    """It is unknown whether the manifest was written."""
 
     checkpoint: CheckpointId
 
@@ -191,14 +191,14 @@ class EntryNotCreated:
 
 @dataclass(frozen=True, slots=True)
 class EntryInDoubt:
-    """Nobody knows whether the entry was created."""
+    """It is unknown whether the entry was created."""
 
     index: int
 
 
 @dataclass(frozen=True, slots=True)
 class NoSuccessorSeen:
-    """The log ends where we left it: nobody has taken the job over."""
+    """The log ends with our own entry: no other driver has taken the job over."""
 
     index: int
 
@@ -241,12 +241,12 @@ class CommitInDoubt:
     why: str = ""
     """What the sink's own code raised; empty if only the answer is missing."""
     error: str = ""
-    """The type of what it raised; empty if time may heal it."""
+    """The type of the exception; empty if a retry may succeed."""
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionsResolved:
-    """Nothing that a dead attempt opened is left."""
+    """No transaction of a failed attempt is left open."""
 
     operation: int
 
@@ -257,10 +257,10 @@ class TransactionsUnresolved:
 
     operation: int
     sink: OperatorId = OperatorId("")
-    """Whose own code raised; empty if only the answer is missing."""
+    """The sink whose code raised; empty if only the answer is missing."""
     why: str = ""
     error: str = ""
-    """The type of what it raised; empty if time may heal it."""
+    """The type of the exception; empty if a retry may succeed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
-"""Follows subtasks as they come and go, and says what a restarted one starts from.
+"""Tracks running and finished subtasks, and finds the restore point of restarted ones.
 
 A restart must not begin before it is known what the newest checkpoint is: while a manifest or an
 entry is being written, the answer waits. Otherwise sources would rewind behind a checkpoint that
 completes a moment later and commits the very rows that are about to be produced again. And a
-driver whose job has been taken over must restart nothing: it looks at the log first, and stops.
+driver whose job has been taken over must restart nothing: it checks the log first, and stops.
 """
 
 from dataclasses import replace
@@ -53,7 +53,7 @@ def on_end_of_data(state: Coordinator, event: EndOfDataReached) -> Step:
 
 
 def on_restart(state: Coordinator, event: RestartReported) -> Step:
-    """Whatever those subtasks owed to a checkpoint will not come."""
+    """Acks of those subtasks will not come."""
     gone = frozenset(event.subtasks)
     left = state.subtasks.without(gone)
     left = replace(left, finished=left.finished - gone, final_notice=None)
@@ -88,7 +88,7 @@ def seek_restore_point(state: Coordinator) -> Step:
 
 
 def on_successor(state: Coordinator, event: NoSuccessorSeen | SuccessorUnknown) -> Step:
-    """An answer about an entry that we have written since says nothing: look again."""
+    """An answer about an entry that we have written since is outdated: check again."""
     if not state.restore.looking:
         return state, ()
     if event.index != state.log.index:

@@ -1,7 +1,7 @@
-"""Takes the final checkpoint of subtasks that have processed all data, and lets them leave.
+"""Takes the final checkpoint of subtasks that have processed all data, and lets them finish.
 
-A subtask at the end of its data stays until a completed checkpoint covers its last rows. The notice
-that it may leave is repeated: a subtask that misses it would hold the job for ever (spec C14).
+A subtask at the end of its data runs until a completed checkpoint covers its last rows. The notice
+that it may finish is repeated: a subtask that misses it would keep the job running (spec C14).
 """
 
 from collections.abc import Iterable
@@ -41,7 +41,7 @@ def request_final_checkpoint(state: Coordinator) -> Step:
 
 
 def final_notice(state: Coordinator, pending: Logging) -> FinalNotice | None:
-    """Who may leave: all of them after a synchronous savepoint, else those at their end."""
+    """The subtasks that may finish: all after a synchronous savepoint, else those at their end."""
     kind, acks = pending.properties.request.kind, acks_of(pending)
     if not kind.commits:
         return state.subtasks.final_notice

@@ -1,9 +1,9 @@
 """Writes the job's log, one entry after the other, and decides what each answer means.
 
-Creating an entry has four outcomes and two of them are traps. "In doubt" means that the entry may
-exist, so neither it nor what it stands for may be given up: the same entry is tried again until
-storage says ours or another's. "Taken" means that another driver has the job: this one stops and
-touches nothing (spec C17, C18).
+Creating an entry has four outcomes, and two of them need care. "In doubt" means that the entry may
+exist, so neither it nor its checkpoint may be abandoned: the coordinator tries the same entry again
+until storage confirms whose it is. "Taken" means that another driver owns the job: this one stops
+and changes nothing (spec C17, C18).
 """
 
 from dataclasses import replace
@@ -26,7 +26,7 @@ def write_entry(state: Coordinator, entry: Entry) -> Step:
 
 
 def reservation(state: Coordinator, completed: CheckpointId = NO_CHECKPOINT) -> CheckpointId:
-    """Ids that the epoch may use once the entry that says so exists."""
+    """The ids that the epoch may use once the entry that reserves them exists."""
     log = state.log
     reach = completed + ID_BLOCK if completed else log.next_id + ID_BLOCK
     promised = [entry.ids_until for entry in log.writing]
@@ -42,7 +42,7 @@ def written(state: Coordinator) -> tuple[Coordinator, Entry, tuple[Action, ...]]
 
 
 def on_not_created(state: Coordinator, event: EntryNotCreated) -> Step:
-    """Surely not there. A checkpoint can be given up then; anything else is tried again."""
+    """Certainly not created. A checkpoint can be aborted then; any other entry is tried again."""
     if not state.log.expects(event.index):
         return state, ()
     entry = state.log.writing[0]
@@ -63,7 +63,7 @@ def on_in_doubt(state: Coordinator, event: EntryInDoubt) -> Step:
 
 
 def on_taken(state: Coordinator, event: EntryTaken) -> Step:
-    """Another driver has the job. Answer the users who asked, stop, delete nothing."""
+    """Another driver owns the job. Answer all requests, stop, delete nothing."""
     if event.index != state.log.index:
         return state, ()
     reason = Reason.CHECKPOINT_COORDINATOR_SHUTDOWN

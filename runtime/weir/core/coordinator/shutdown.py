@@ -1,9 +1,9 @@
 """Ends a job in order: writes finish, commits are confirmed, nothing dangles, the log is closed.
 
-A job may say that it is over only when every commit it owes has happened. Then what will never be
-committed is aborted, the log gets its last entry, and the retained checkpoints stay or go as the
-retention says (spec C12); what cannot be deleted even then is left to the garbage collector. A
-driver that dies on this way is followed by one that finds the log unclosed and goes the rest of it.
+A job ends only after all its commits are confirmed. Then transactions that will never be committed
+are aborted, the log gets its last entry, and the checkpoints are deleted unless the retention
+policy keeps them (spec C12); the garbage collector deletes what cannot be deleted then. If the
+driver dies during shutdown, its successor finds the log open and completes the shutdown.
 """
 
 from dataclasses import replace
@@ -95,7 +95,7 @@ def give_up(state: Coordinator) -> Step:
 
 
 def on_closed(state: Coordinator, entry: JobClosed) -> Step:
-    """Whatever is not deleted yet gets its tries anew, for they are the last."""
+    """The remaining deletions are tried again, for the last time."""
     under_way = tuple(deletion._replace(tries=1) for deletion in state.cleanup.deletions)
     left = tuple(path for deletion in state.cleanup.deferred for path in deletion.paths)
     state = replace(state, stage=LogClosed(entry.status), cleanup=Cleanup(under_way))

@@ -1,9 +1,8 @@
 """Starts checkpoints: the clock, the queue, the operators' snapshots, the trigger.
 
-One rule governs the order (spec C4): an operator's snapshot, the trigger, and whatever the operator
-sends to its subtasks afterwards travel in that order on one link. A message that comes between the
-snapshot and the trigger is therefore held, or the split it carries would be in no checkpoint or in
-two.
+One rule governs the order (spec C4): an operator's snapshot, the trigger, and the operator's later
+messages to its subtasks are sent in that order on one link. A message between the snapshot and the
+trigger is therefore held, or the split it carries would be in no checkpoint or in two.
 """
 
 from dataclasses import replace

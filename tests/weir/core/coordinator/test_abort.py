@@ -1,4 +1,4 @@
-"""What ends a checkpoint before it completes, what that costs, and what it says."""
+"""What aborts a checkpoint before it completes, what follows from it, and what is reported."""
 
 import pytest
 
@@ -125,7 +125,7 @@ def test_a_checkpoint_that_is_being_written_is_aborted_by_nothing_but_storage():
 
 
 def test_every_subtask_is_told():
-    """C9: tell every subtask, so that alignment is released downstream."""
+    """C9: notify every subtask, so that alignment is released downstream."""
     story = a_running_job(TOLERANT)
 
     said = story.decline(story.trigger(), SUM_0)
@@ -252,7 +252,7 @@ def test_after_the_attempt_was_doomed_the_count_begins_anew():
 
 
 def test_a_failed_savepoint_never_counts():
-    """C9: a person asked for it and is told."""
+    """C9: a user requested it and gets an answer."""
     story = a_running_job(Policy(tolerable_failures=0))
 
     said = story.decline(story.trigger(SAVEPOINT), SUM_0)
@@ -273,7 +273,7 @@ def test_a_failure_in_a_synchronous_part_always_fails_the_attempt(kind):
 
 @pytest.mark.parametrize("kind", [STOP, DRAIN])
 def test_a_synchronous_savepoint_that_fails_behind_its_barrier_fails_the_attempt(kind):
-    """C11 C9: the sources stand still for good, so the job must begin anew."""
+    """C11 C9: the sources stay stopped, so the job must restart."""
     story = a_running_job(TOLERANT)
 
     said = story.decline(story.trigger(kind), SUM_0)
@@ -282,7 +282,7 @@ def test_a_synchronous_savepoint_that_fails_behind_its_barrier_fails_the_attempt
 
 
 def test_a_synchronous_savepoint_that_fails_before_its_barrier_leaves_the_job_alone():
-    """C11 C9: the sources have heard of nothing, and the clock goes on."""
+    """C11 C9: the sources were not triggered, and the schedule continues."""
     story = a_running_job(Policy(interval_ms=100, timeout_ms=300), a_topology(coordinated=(READ,)))
     story.ask(STOP)
 
@@ -316,7 +316,7 @@ def test_an_aborted_checkpoint_is_never_announced_as_complete():
     assert each(NotifyCompleted, [*said, *story.written(checkpoint), *story.logged()]) == []
 
 
-# What it says
+# What is reported
 
 
 def test_the_message_names_the_slowest_subtask_its_phase_and_the_bytes():
@@ -346,7 +346,7 @@ def test_a_subtask_that_was_never_heard_of_waits_for_its_barrier():
 
 
 def test_progress_of_a_checkpoint_that_is_over_changes_nothing():
-    """C10: a late word about a phase."""
+    """C10: a late report of a phase."""
     story = a_running_job()
     checkpoint = story.checkpoint()
     before = story.state
@@ -384,7 +384,7 @@ def test_before_any_barrier_the_message_names_the_operators_that_were_waited_for
 
 
 def test_a_savepoint_whose_place_is_not_ready_says_that_it_waits_for_storage():
-    """C10 C18: nobody looks for a slow subtask then."""
+    """C10 C18: no subtask is named as slow then."""
     story = a_running_job(Policy(timeout_ms=300))
     story.ask(SAVEPOINT)
 

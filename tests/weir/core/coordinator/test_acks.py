@@ -120,7 +120,7 @@ def test_a_late_ack_s_files_are_deleted():
 
 
 def test_an_unknown_ack_s_files_are_deleted():
-    """C7: nobody will ever refer to them."""
+    """C7: no checkpoint will refer to them."""
     story = a_running_job()
 
     assert deleted(story.ack(5, SUM_0)) == [usual_path(5, SUM_0)]
@@ -167,7 +167,7 @@ def test_a_late_duplicate_deletes_nothing_of_a_completed_savepoint():
 
 
 def test_a_late_ack_of_a_restored_checkpoint_deletes_nothing_of_it():
-    """C7: it is owned whoever completed it."""
+    """C7: it is owned, no matter which epoch completed it."""
     first = a_running_job()
     first.checkpoint()
     manifest = first.state.checkpoints.completed[0].manifest
@@ -192,7 +192,7 @@ def test_a_late_ack_never_deletes_a_shared_file_that_a_checkpoint_refers_to():
 
 
 def test_the_shared_files_of_an_ack_belong_to_its_checkpoint_once():
-    """C7 S4: when that is over and nobody else refers to them, they go."""
+    """C7 S4: when that has ended and no other checkpoint refers to them, they are deleted."""
     story = a_running_job(Policy(incremental=True, tolerable_failures=9))
     checkpoint = story.trigger()
     story.ack(checkpoint, SUM_0, Files(shared=("new",)))

@@ -170,7 +170,7 @@ def test_a_claimed_shared_file_stays_while_an_own_checkpoint_refers_to_it():
 
 
 def test_checkpoints_of_earlier_drivers_are_subsumed_like_own_ones():
-    """C12: whoever completed them."""
+    """C12: no matter which driver completed them."""
     owned = [(1, a_manifest(1)), (2, a_manifest(2))]
     story = a_running_job(epoch=an_epoch(*owned, next_id=17))
 

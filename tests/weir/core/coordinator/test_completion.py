@@ -173,7 +173,7 @@ def test_a_newer_completion_ends_an_older_one_that_is_still_pending():
 
 
 def test_a_newer_completion_does_not_end_an_older_savepoint():
-    """C8 C11: somebody waits for it."""
+    """C8 C11: a user waits for it."""
     story = a_running_job(Policy(max_concurrent=2))
     savepoint, checkpoint = story.trigger(SAVEPOINT), story.trigger()
 
@@ -235,7 +235,7 @@ def test_a_commit_in_doubt_is_repeated_under_its_number():
 
 
 def test_an_answer_about_a_commit_that_is_confirmed_changes_nothing():
-    """R5: told twice is told once."""
+    """R5: a repeated confirmation changes nothing."""
     story = a_running_job()
     story.checkpoint()
     before = story.state

@@ -33,7 +33,7 @@ ONE = Policy(retained=1, tolerable_failures=9)
 
 
 def refused(story, deletion):
-    """Storage refuses a deletion as often as it is asked; what was said meanwhile."""
+    """Storage refuses every deletion; returns the actions meanwhile."""
     said = []
     for _ in range(DELETE_TRIES):
         said += story.hear(FilesNotDeleted(deletion.operation))
@@ -88,7 +88,7 @@ def test_a_deletion_that_failed_is_tried_again():
 
 
 def test_an_answer_about_a_deletion_that_is_over_changes_nothing():
-    """C12: told twice is told once."""
+    """C12: a repeated answer changes nothing."""
     story = a_running_job(ONE)
     completed(story)
     (deletion,) = completed(story)
@@ -122,14 +122,14 @@ def test_what_was_put_off_is_tried_again_when_the_next_checkpoint_is_complete():
 
 
 def test_a_savepoint_that_completes_is_as_good_an_occasion():
-    """S4: it says as well as any that this driver has the job."""
+    """S4: it proves as well as any that this driver owns the job."""
     story, (doomed,) = a_job_that_put_off()
 
     assert each(DeleteFiles, story.complete(story.trigger(SAVEPOINT))) == [doomed]
 
 
 def test_files_of_an_aborted_checkpoint_are_not_forgotten_either():
-    """C9 S4: its own and the shared ones that nobody took."""
+    """C9 S4: its own and the shared ones that no checkpoint took."""
     story = a_running_job(Policy(tolerable_failures=9, incremental=True))
     checkpoint = story.trigger()
     shared = "store/orders/shared/sum-0"

@@ -87,7 +87,7 @@ def test_a_subtask_that_comes_back_has_not_finished():
 
 
 def test_the_end_of_an_older_attempt_is_no_end():
-    """C14 R3: a late word changes nothing."""
+    """C14 R3: a late event changes nothing."""
     story = a_running_job()
     story.down(READ_0)
     story.up(READ_0, attempt=2)
@@ -102,7 +102,7 @@ def test_the_end_of_an_older_attempt_is_no_end():
 
 
 def test_a_subtask_at_its_end_may_leave_when_a_checkpoint_covers_it():
-    """C14: and no sooner, or its last transaction would be committed by nobody."""
+    """C14: and no sooner, or its last transaction would never be committed."""
     story = a_running_job()
     story.at_end(READ_0)
 
@@ -144,7 +144,7 @@ def test_half_of_an_operator_with_union_state_stays():
 
 
 def test_who_may_leave_is_told_again_until_it_has_left():
-    """C14: a subtask that did not hear it would hold the job for ever."""
+    """C14: a subtask that missed it would keep the job running."""
     story = a_running_job()
     completed_with(story, READ_0, SUM_0)
     story.finished(READ_0)
@@ -210,7 +210,7 @@ def test_everyone_waits_for_it():
 
 
 def test_those_who_finished_before_are_not_waited_for():
-    """C14: everyone who is left."""
+    """C14: all remaining subtasks."""
     story = a_running_job()
     story.finished(READ_0)
 
@@ -254,7 +254,7 @@ def test_a_final_checkpoint_observes_the_pause():
 
 
 def test_the_final_checkpoint_waits_for_a_region_that_is_down():
-    """C14 R4: the end of those who run is not the end of all."""
+    """C14 R4: the end of the running subtasks is not the end of all."""
     story = a_running_job()
     story.down(SUM_0)
 

@@ -71,7 +71,7 @@ def test_a_plain_savepoint_is_not_a_restore_point():
 
 
 def test_a_new_driver_offers_what_it_owns():
-    """C15 R1: with no word about what its own enumerators have handed out."""
+    """C15 R1: without reference to what its own enumerators have assigned."""
     story = a_running_job(epoch=an_epoch((1, a_manifest(3)), next_id=17))
 
     assert restored(story) == (3, 0)
@@ -131,7 +131,7 @@ def test_two_who_ask_at_once_are_offered_the_same():
 
 
 def test_an_answer_about_an_entry_that_has_been_written_since_is_no_answer():
-    """C17: the look is repeated where the log ends now, and nobody waits for ever."""
+    """C17: the check is repeated at the new end of the log, and no request waits for ever."""
     story = a_running_job()
     story.checkpoint()
     story.hear(RestorePointRequested(2, (SUM_0,)))

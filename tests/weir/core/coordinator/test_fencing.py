@@ -106,7 +106,7 @@ def test_whoever_waits_for_the_loser_is_told():
 
 
 def test_nobody_is_told_of_a_periodic_checkpoint_that_was_lost():
-    """C17: nobody asked for it."""
+    """C17: no user requested it."""
     story = a_running_job(Policy(interval_ms=100))
     story.at(50)
     story.ack_rest(1)

@@ -95,7 +95,7 @@ def test_starting_it_twice_never_leaves_two_timers():
 
 
 def test_a_job_that_runs_again_has_a_clock_again():
-    """C2: with a first delay of its own."""
+    """C2: with a separate first delay."""
     story = a_scheduled_job()
     story.status(JobStatus.RESTARTING)
     story.at(1000)
@@ -246,7 +246,7 @@ def test_a_stop_of_the_clock_does_not_count_as_a_failure():
 
 
 def test_a_request_to_a_job_that_does_not_run_is_refused_at_once():
-    """C4 C2: nobody waits for a job that may never run."""
+    """C4 C2: no request waits for a job that may never run."""
     story = Story(EVERY_100)
 
     (report, answer) = story.ask(name="ada")
@@ -275,7 +275,7 @@ def test_the_defaults_are_the_documented_ones():
 
 
 def test_a_pause_together_with_concurrency_is_no_policy():
-    """C6: refused with words at submission; one that gets here is a bug of ours."""
+    """C6: refused with a reason at submission; one that gets here is a bug in Weir."""
     with pytest.raises(AssertionError):
         Policy(min_pause_ms=1, max_concurrent=2)
 
@@ -304,7 +304,7 @@ def test_a_second_checkpoint_waits_for_the_first_unless_more_are_allowed():
 
 
 def test_a_request_that_waited_starts_as_soon_as_there_is_room():
-    """C5: nobody has to ask again."""
+    """C5: no user has to ask again."""
     story = a_running_job()
     first = story.trigger()
     story.ask()

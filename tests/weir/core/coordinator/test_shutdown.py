@@ -73,7 +73,7 @@ def closed(status, policy=USUAL):
 
 @pytest.mark.parametrize("status", ENDS)
 def test_a_job_ends_by_closing_its_log(status):
-    """C12 C17: the last entry says how, so that a driver that comes later finds no work."""
+    """C12 C17: the last entry records the status, so that a later driver finds no work."""
     story = a_running_job()
     story.status(status)
 
@@ -84,7 +84,7 @@ def test_a_job_ends_by_closing_its_log(status):
 
 @pytest.mark.parametrize("status", ENDS)
 def test_what_is_pending_or_queued_ends_with_the_job(status):
-    """C9: CHECKPOINT_COORDINATOR_SHUTDOWN, and who asked is told."""
+    """C9: CHECKPOINT_COORDINATOR_SHUTDOWN, and the request is answered."""
     story = a_running_job(Policy(unaligned=True))
     checkpoint = story.trigger(name="ada")
     story.ack(checkpoint, SUM_0)
@@ -250,7 +250,7 @@ def test_a_fault_is_not_a_cancellation(fault):
 
 
 def test_a_borrowed_beginning_outlives_the_job():
-    """C16 C12: whatever the retention says."""
+    """C16 C12: regardless of the retention."""
     policy = Policy(retention=Retention.NEVER_RETAIN_AFTER_TERMINATION)
     story = a_running_job(policy, epoch=an_epoch(start=Unclaimed(a_manifest(9)), next_id=17))
     story.tidy_up()

@@ -62,7 +62,7 @@ def logging(policy=USUAL, name=""):
 
 
 def test_a_manifest_that_could_not_be_written_aborts_the_checkpoint():
-    """C18 C9: storage failure; FINALIZE_CHECKPOINT_FAILURE with the storage's own words."""
+    """C18 C9: storage failure; FINALIZE_CHECKPOINT_FAILURE with the storage's message."""
     story = persisting(TOLERANT, name="ada")
 
     said = story.hear(ManifestNotWritten(1, "no space left"))
@@ -132,7 +132,7 @@ def test_the_last_completed_checkpoint_stays_restorable():
 
 
 def test_an_entry_that_is_surely_not_there_aborts_the_checkpoint():
-    """C18: nobody has seen it complete, so it may be given up."""
+    """C18: no reader has seen it complete, so it may be aborted."""
     story = logging(TOLERANT, name="ada")
 
     said = story.hear(EntryNotCreated(1, "connection refused"))
@@ -254,7 +254,7 @@ def only_manifest(said):
 
 
 def test_a_checkpoint_that_completes_while_its_subtasks_are_down_still_commits():
-    """C8: the entry exists, so it is complete, whoever can be told."""
+    """C8: the entry exists, so it is complete, even if no subtask can be notified."""
     story = logging()
     story.down(*EVERYONE)
 

@@ -1,4 +1,4 @@
-"""How a checkpoint starts: operators' parts first, then the trigger, then what they say next."""
+"""How a checkpoint starts: operator coordinators first, then the trigger, then their messages."""
 
 import pytest
 
@@ -147,7 +147,7 @@ def test_a_split_that_waited_for_a_reader_that_went_down_is_not_sent():
 
 
 def test_a_message_to_a_subtask_that_does_not_run_goes_nowhere():
-    """C4: there is nobody to read that split."""
+    """C4: no subtask can read that split."""
     story = a_running_job(topology=BOTH)
     story.down(READ_0)
 
@@ -167,7 +167,7 @@ def test_the_operators_snapshots_are_in_the_checkpoint():
 
 
 def test_an_operator_that_cannot_be_snapshotted_ends_the_checkpoint_before_any_barrier():
-    """C4 C9: nobody downstream has heard of it, so nobody is told."""
+    """C4 C9: no subtask has been triggered, so none is notified."""
     story = a_running_job(topology=BOTH)
     story.ask(name="ada")
 
@@ -230,7 +230,7 @@ def test_a_failed_trigger_never_counts_against_the_job():
 
 
 def test_the_trigger_reaches_each_subtask_in_the_attempt_that_it_runs_in():
-    """C4 R3: a word to an older attempt would be lost."""
+    """C4 R3: a message to an older attempt would be lost."""
     story = a_running_job()
     story.down(READ_0)
     story.up(READ_0, attempt=7)
@@ -257,7 +257,7 @@ def test_each_checkpoint_has_an_id_of_its_own_also_after_an_abort():
 
 @pytest.mark.parametrize("kind", CheckpointKind)
 def test_the_barrier_says_what_kind_of_checkpoint_it_is(kind):
-    """C11: sources stop, drain or go on by what the barrier says."""
+    """C11: the barrier's kind decides whether sources stop, drain or continue."""
     assert only(Trigger, a_running_job().start(kind)).barrier.kind is kind
 
 
@@ -283,7 +283,7 @@ def test_a_savepoint_without_a_place_of_its_own_gets_one_next_to_the_checkpoints
 
 
 def test_a_savepoint_whose_place_cannot_be_made_fails_with_the_storage_s_words():
-    """C18: IO_EXCEPTION, and who asked is told."""
+    """C18: IO_EXCEPTION, and the request is answered."""
     story = a_running_job()
     story.ask(SAVEPOINT, name="ada")
 
@@ -331,7 +331,7 @@ def test_a_savepoint_builds_on_nothing(kind):
 
 
 def test_without_incremental_checkpoints_every_one_is_whole():
-    """S4: nobody refers to another checkpoint's files."""
+    """S4: no checkpoint refers to another checkpoint's files."""
     story = a_running_job()
     story.checkpoint()
 
@@ -360,7 +360,7 @@ def test_without_incremental_checkpoints_every_one_is_whole():
     ],
 )
 def test_the_barrier_says_how_it_wants_to_be_aligned(policy, kind, alignment, timeout):
-    """A2 A3 A4 A5 A6: a subtask needs no configuration of its own."""
+    """A2 A3 A4 A5 A6: a subtask needs no configuration."""
     barrier = only(Trigger, a_running_job(policy).start(kind)).barrier
 
     assert (barrier.alignment, barrier.aligned_timeout_ms) == (alignment, timeout)
@@ -473,7 +473,7 @@ def test_stamps_are_by_the_wall_clock_and_deadlines_are_not():
 
 
 def test_a_checkpoint_does_not_wait_for_a_subtask_that_finished_while_it_was_prepared():
-    """C4 C9 C14: nobody would ack for it, and the checkpoint would stand till its timeout."""
+    """C4 C9 C14: no subtask would ack for it, and the checkpoint would wait for its timeout."""
     job = a_running_job(topology=BOTH)
     job.ask()
     job.finished(READ_0)
