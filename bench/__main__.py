@@ -1,6 +1,6 @@
 """Measures jobs on this machine and prints one table.
 
-Every row is a run in a process of its own. A figure means little alone and much beside another of
+Every row is a run in a separate process. A figure means little alone and much beside another of
 the same run: with checkpoints beside without, Weir beside Structured Streaming.
 """
 
@@ -180,7 +180,7 @@ def operator(
 
 
 def _figures(run: Run) -> dict[str, object]:
-    """The last line that a run prints; those before it say how far it has come."""
+    """The last line that a run prints; those before it show the progress."""
     command = [sys.executable, str(run.script), *run.arguments]
     last = ""
     with (

@@ -1,4 +1,4 @@
-"""One measured run of a job in which few of many keys change; how much its checkpoints put up."""
+"""One measured run of a job in which few of many keys change; how much its checkpoints upload."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""One measured run of a keyed job, in a process of its own; its figures go to standard output.
+"""One measured run of a keyed job, in a separate process; its figures go to standard output.
 
 It runs what users run, through the public API, and reads the figures that the driver has anyway.
 """

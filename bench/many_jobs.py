@@ -1,6 +1,6 @@
-"""How many jobs one operator can look after, on one core, against a real API server.
+"""Measures how many jobs one operator can manage, on one core, against a real API server.
 
-Nodes and drivers are pretended, in this process; the operator is a process of its own, pinned to
+This process simulates nodes and drivers; the operator is a separate process, pinned to
 one core. First all jobs are made as fast as the API server takes them; when they run, some more are
 made at a steady pace, and then their drivers complete checkpoints, which their statuses must show.
 """
@@ -44,7 +44,7 @@ class Watch:
     made: dict[str, float] = field(default_factory=dict)
     pods: dict[str, float] = field(default_factory=dict)
     running: set[str] = field(default_factory=set)
-    """Jobs whose status says that all subtasks run."""
+    """Jobs whose status shows that all subtasks run."""
     completed: dict[tuple[str, int], float] = field(default_factory=dict)
     lags: list[float] = field(default_factory=list)
     """From a completed checkpoint to the status that shows it."""
@@ -125,7 +125,7 @@ async def in_a_rush(bench: Bench, names: list[str], interval: str) -> float:
 
 
 async def settled(bench: Bench, names: list[str]) -> float:
-    """Seconds until every status says that its job runs, and the operator has caught up."""
+    """Seconds until every status shows that its job runs, and the operator has caught up."""
     began = time.monotonic()
     await bench.until("all jobs run", lambda: bench.watch.running.issuperset(names))
     in_time = 0
@@ -196,15 +196,15 @@ async def measured(wanted: argparse.Namespace, folder: Path) -> dict[str, object
     interval = f"{int(wanted.checkpoint_s * 1_000)} ms"
     async with opened(folder, wanted.checkpoint_s) as bench:
         await steadily(bench, ["first"], interval, wanted.a_minute)  # the operator is up then
-        told(f"making {len(rush)} jobs")
+        report(f"making {len(rush)} jobs")
         before = bench.processor_s()
         a_minute = await in_a_rush(bench, rush, interval)
         deployed = bench.processor_s()
-        told(f"{a_minute:.0f} jobs a minute; waiting until they run")
+        report(f"{a_minute:.0f} jobs a minute; waiting until they run")
         settling = await settled(bench, rush)
-        told(f"they run {settling:.0f} s later; {len(steady)} more, {wanted.a_minute} a minute")
+        report(f"they run {settling:.0f} s later; {len(steady)} more, {wanted.a_minute} a minute")
         waits = await steadily(bench, steady, interval, wanted.a_minute)
-        told(f"watching {len(rush) + len(steady)} jobs for {wanted.seconds:.0f} s")
+        report(f"watching {len(rush) + len(steady)} jobs for {wanted.seconds:.0f} s")
         rested = bench.processor_s()
         lags = await lagging(bench, wanted.seconds)
         watched = bench.processor_s()
@@ -225,7 +225,7 @@ async def measured(wanted: argparse.Namespace, folder: Path) -> dict[str, object
     }
 
 
-def told(line: str) -> None:
+def report(line: str) -> None:
     print(line, flush=True)  # noqa: T201 - the bench shows it
 
 
@@ -238,7 +238,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     wanted = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
-        told(json.dumps(asyncio.run(measured(wanted, Path(directory)))))
+        report(json.dumps(asyncio.run(measured(wanted, Path(directory)))))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """One measured run of a job with much state that loses a slot: how long it takes to restore.
 
-Checkpoints go to the storage that it is told, with copies on the machine's own disk if it is told
-so. All subtasks are connected, so when a slot is killed all of the state is read again.
+Options give the storage of checkpoints, and whether the machine's disk holds copies. All subtasks
+are connected, so when a slot is killed all of the state is read again.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The peer: the same keyed sum on Spark Structured Streaming, on the same cores."""
+"""Runs the same keyed sum on Spark Structured Streaming, on the same cores, for comparison."""
 
 import argparse
 import json

@@ -1,8 +1,8 @@
-"""Plays one job through everything that can happen to it, and judges what it delivered.
+"""Runs one job through failures, a savepoint and a restore, and checks its output.
 
 A keyed, stateful stream runs on embedded Spark with a checkpoint every second. While it runs, a
-slot is killed, then the driver, both by SIGKILL; a savepoint is taken, the job is stopped and goes
-on from there. The verdict comes from the output files alone.
+slot is killed, then the driver, both by SIGKILL; the job is stopped with a savepoint and continues
+from it. The check reads the output files alone.
 """
 
 import shutil
@@ -28,7 +28,7 @@ def main() -> int:
     directory = Path(tempfile.mkdtemp(prefix="weir-demo-"))
     job = DemoJob(directory, ROWS, ROWS_PER_SECOND)
     try:
-        return _play(job)
+        return _run(job)
     except DemoFailed as end:
         console.print(f"\n[bold red]{end}[/]")
         return 1
@@ -36,15 +36,15 @@ def main() -> int:
         job.end()
 
 
-def _play(job: DemoJob) -> int:
+def _run(job: DemoJob) -> int:
     began = time.monotonic()
     _introduce()
-    _first_act(job)
-    _lose_a_slot(job)
-    _lose_the_driver(job)
+    _start(job)
+    _kill_a_slot(job)
+    _kill_the_driver(job)
     savepoint = _stop_with_a_savepoint(job)
-    _go_on_from(job, savepoint)
-    return _judge(job, time.monotonic() - began)
+    _continue_from(job, savepoint)
+    return _check_output(job, time.monotonic() - began)
 
 
 def _introduce() -> None:
@@ -61,7 +61,7 @@ def _say(what: str, why: str = "") -> None:
         console.print(f"  [dim]{why}[/]")
 
 
-def _first_act(job: DemoJob) -> None:
+def _start(job: DemoJob) -> None:
     _say("The job starts.", "Its driver runs Spark; two Spark tasks become its slots.")
     with console.status("waiting for the first checkpoints"):
         job.start()
@@ -69,32 +69,32 @@ def _first_act(job: DemoJob) -> None:
     _say(f"Checkpoint {newest} is complete, and the stream never paused for it.")
 
 
-def _lose_a_slot(job: DemoJob) -> None:
+def _kill_a_slot(job: DemoJob) -> None:
     before = set(job.slots())
     victim = job.kill_slot()
     killed = time.monotonic()
     _say(
         f"kill -9 {victim}: one of the two slots is gone, and half of the state with it.",
-        "Spark starts its task again; the other slot is only reset, and both go back to the"
-        " newest checkpoint.",
+        "Spark starts its task again; the other slot is only reset, and both restore the newest"
+        " checkpoint.",
     )
-    with console.status("waiting for the job to go on"):
+    with console.status("waiting for the job to continue"):
         job.until(lambda: len(job.slots()) == len(before), "a new slot")
         newest = job.await_checkpoints(1)
     survivors = before & set(job.slots())
     _say(
         f"Checkpoint {newest} is complete {time.monotonic() - killed:.1f} s later;"
-        f" slot {', '.join(map(str, sorted(survivors)))} has outlived the attempt."
+        f" slot {', '.join(map(str, sorted(survivors)))} was not restarted."
     )
 
 
-def _lose_the_driver(job: DemoJob) -> None:
+def _kill_the_driver(job: DemoJob) -> None:
     victim = job.kill_driver()
     killed = time.monotonic()
     _say(
         f"kill -9 {victim}: the driver is gone, and Spark with it.",
-        "A new driver takes the next number in the job's log. From then on the old one could"
-        " complete nothing any more, even if it were still alive.",
+        "A new driver takes the next number in the job's log. From then on the old one could not"
+        " complete a checkpoint, even if it were still alive.",
     )
     with console.status("waiting for the new driver, most of it for Spark to start"):
         job.start()
@@ -119,16 +119,16 @@ def _stop_with_a_savepoint(job: DemoJob) -> str:
     return state.location
 
 
-def _go_on_from(job: DemoJob, savepoint: str) -> None:
-    with console.status("going on from the savepoint to the end of the rows"):
+def _continue_from(job: DemoJob, savepoint: str) -> None:
+    with console.status("continuing from the savepoint to the end of the rows"):
         job.start(savepoint)
-        job.until(lambda: job.newest_checkpoint() > 0, "the job going on")
-        _say("The job goes on from its savepoint, to the end of its rows.")
+        job.until(lambda: job.newest_checkpoint() > 0, "the restored job")
+        _say("The job continues from its savepoint, to the end of its rows.")
         job.wait()
     _say("The job has finished, and its last transaction is committed.")
 
 
-def _judge(job: DemoJob, seconds: float) -> int:
+def _check_output(job: DemoJob, seconds: float) -> int:
     found = judge(job.output, generator(splits=2, keys=KEYS, rows=ROWS))
     colour = "green" if found.is_exactly_once else "red"
     console.print(
@@ -137,7 +137,7 @@ def _judge(job: DemoJob, seconds: float) -> int:
     )
     console.print(f"[bold {colour}]exactly-once: {found}[/]   ({seconds:.0f} s)\n")
     if not found.is_exactly_once:
-        console.print(f"What is left of it is in {job.directory}.")
+        console.print(f"The files of the job are in {job.directory}.")
         return 1
     shutil.rmtree(job.directory)
     return 0

@@ -1,4 +1,4 @@
-"""The processes of the demo's job: started, watched through its API, and killed without warning."""
+"""Starts the processes of the demo's job, watches them through its API, and kills them."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ POLL_SECONDS = 0.05
 
 
 class DemoFailed(Exception):
-    """The demo cannot go on; the message says what happened and where to look."""
+    """The demo cannot continue; the message says what happened and names the log."""
 
 
 @dataclass
@@ -119,7 +119,7 @@ class DemoJob:
             raise DemoFailed(f"The job failed; see {self.log}.")
 
     def end(self) -> None:
-        """Whatever happened, nothing is left running."""
+        """Kill the driver if it still runs."""
         if self.process is not None and self.process.poll() is None:
             self.kill_driver()
 

@@ -1,6 +1,6 @@
-"""Judges the demo by the sink's files alone.
+"""Checks the demo's output by the sink's files alone.
 
-What should be there is computed from the generator's arithmetic in one sequential pass, without
+The expected rows are computed from the generator's arithmetic in one sequential pass, without
 Weir's runtime: for every input row, the sum of its key up to that row.
 """
 
@@ -15,7 +15,7 @@ from weir.testing import GeneratorSource
 
 @dataclass(frozen=True)
 class Verdict:
-    """How the output compares with what it should be."""
+    """The difference between the output and the expected rows."""
 
     expected: int
     delivered: int
@@ -38,7 +38,7 @@ class Verdict:
 def judge(
     output: str, source: GeneratorSource, storage: Mapping[str, str] | None = None
 ) -> Verdict:
-    """``storage`` says how the output is reached, where its URL alone does not."""
+    """Compare the output with all rows; ``storage`` has the options of the output's store."""
     shares = {split: source.share(split) or 0 for split in range(source.splits)}
     return _compared(_recomputed(source, shares), pl.DataFrame(read_committed(output, storage)))
 

@@ -1,8 +1,8 @@
 """The demo's job, as a user would write it: a running sum for every key, exactly once.
 
 Rows come from a generator in two splits, are shuffled by key, and end in Parquet files. Each output
-row says which input row it came from and what the sum of its key was then, so anybody can check
-afterwards that nothing was lost, nothing was doubled and no state was forgotten.
+row names its input row and the sum of its key at that row, so a reader can check
+afterwards that nothing was lost, nothing was duplicated and no state was lost.
 """
 
 import os

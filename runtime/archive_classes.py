@@ -1,14 +1,14 @@
-"""Writes down the classes that Spark's JVMs load, so that the next ones start in half the time.
+"""Archives the classes that Spark's JVMs load, so that the next ones start in half the time.
 
     python3 archive_classes.py ARCHIVE [CLASS_PATH]
 
-A JVM whose class path begins with that of the archive takes them from there as they are; any other
-does as if there were none. Spark names its jars in the order of a directory, which no two disks
-share. Where the archive is to be used on another, CLASS_PATH becomes a jar that names those beside
-it in one order, to be the first that a class path names.
+A JVM whose class path begins with that of the archive loads the classes from it; any other JVM
+ignores it. Spark lists its jars in the order of a directory, which differs between disks. If the
+archive is for another disk, CLASS_PATH becomes a jar that names the jars beside it in a fixed
+order, to be the first entry of a class path.
 
-What is loaded: all that a driver wants of Kubernetes until it hears that nobody is there, an
-executor, a session, and a job with a Python worker.
+The archive holds the classes of a driver up to its first failed call of Kubernetes, of an executor,
+of a session, and of a job with a Python worker.
 """
 
 import os
@@ -21,7 +21,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 HERE = "127.0.0.1"
-NOBODY = f"k8s://https://{HERE}:1"
+UNREACHABLE = f"k8s://https://{HERE}:1"
 EXECUTOR = "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend"
 LONGEST_LINE = 70
 """Of a jar's manifest; a line that begins with a space goes on with the one before."""
@@ -55,12 +55,12 @@ def _builder(master: str) -> SparkSession.Builder:
 
 
 def _ask_nobody(class_path: str) -> None:
-    builder = _builder(NOBODY).config("spark.driver.extraClassPath", class_path)
+    builder = _builder(UNREACHABLE).config("spark.driver.extraClassPath", class_path)
     try:
         builder.config("spark.kubernetes.container.image", "none").getOrCreate()
     except Py4JJavaError:
         return
-    raise SystemExit(f"somebody answers at {NOBODY}")
+    raise SystemExit(f"a server answers at {UNREACHABLE}")
 
 
 def _run_locally() -> Popen[bytes]:

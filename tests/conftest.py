@@ -67,7 +67,7 @@ def pytest_report_header() -> str:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """A passed test is silent otherwise, and nobody would know how much it had tried."""
+    """Report what a passed test has tried; pytest prints nothing else about it."""
     passed = terminalreporter.stats.get("passed", [])
     shown = [r for r in passed if r.nodeid.startswith("tests/integration/") and r.capstdout]
     if shown:

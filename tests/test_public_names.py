@@ -108,7 +108,7 @@ def test_a_plain_installation_names_the_extra_of_the_others(name):
     """U3 U5."""
     _, problem = in_new_process(f"{PLAIN}from weir import {name}")
 
-    assert f"weir.{name} needs" in problem
+    assert f"weir.{name} cannot be imported: it needs" in problem
     assert "pip install 'sparkweir[spark]'" in problem
 
 

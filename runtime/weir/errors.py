@@ -1,8 +1,8 @@
-"""Everything Weir raises on purpose, sorted by who must act.
+"""The errors of Weir, sorted by who must act.
 
 WeirError
 ├── JobRejected        the user must change something: bad configuration, incompatible savepoint
-├── Unavailable        time may heal it: storage, network, API server; carries retry_after
+├── Unavailable        a retry may help: storage, network, API server; carries retry_after
 └── Fenced             a newer driver owns this job: stop quietly, touch nothing
 AssertionError         we are wrong: end the attempt, keep the trace, catch at the process edge only
 

@@ -4,13 +4,12 @@ import shutil
 from collections import defaultdict
 
 import pytest
-from weir.connectors.formats import built_in
 from weir.slot.heads import operator_for
-from weir.storage.objects import store_for
-from written_streams import nowhere
 
+from described_streams import nowhere
 from golden_job import NOWHERE, golden_stream
 from golden_savepoint import EXPECTED, GOLDEN
+from weir.connectors.built_in_formats import built_in
 from weir.core.ids import CheckpointId, Millis, OperatorId, SubtaskId
 from weir.core.rescale import assign_state
 from weir.core.restore_decision import Facts, RestoreFrom, RestoreRequest, resolve
@@ -24,6 +23,7 @@ from weir.ports.sources import CheckpointedSplit
 from weir.state.snapshot_files import read_list
 from weir.state.state_file_reader import header_of, rows_of
 from weir.storage import manifests, state_files
+from weir.storage.stores import store_for
 
 WIDTHS = [1, 2, 3]
 

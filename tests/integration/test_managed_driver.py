@@ -70,7 +70,7 @@ class Driven:
     def last_report(self):
         return JobReport.model_validate_json((self.home / "termination-log").read_bytes())
 
-    def start(self, **told):
+    def start(self, **variables):
         attempt = len(self.processes) + 1
         with (self.home / f"log-{attempt}").open("wb") as log:
             process = subprocess.Popen(
@@ -88,7 +88,7 @@ class Driven:
                     "WEIR_DEPLOYMENT": f"{JOB}-{attempt}",
                     "WEIR_TOKEN": TOKEN,
                     "WEIR_TERMINATION_LOG": str(self.home / "termination-log"),
-                    **told,
+                    **variables,
                 },
             )
         self.processes.append(process)

@@ -14,7 +14,7 @@ from weir.dataflow.physical import JobGraph, Stage
 from weir.dataflow.reader import StreamReader
 from weir.dataflow.types import schema_of
 from weir.dataflow.writer import Session
-from weir.ports.operators import TaskInfo
+from weir.ports.operators import Place
 from weir.ports.sinks import Committer, Writer
 from weir.ports.sources import Discovery, Reader
 
@@ -23,7 +23,7 @@ EVENTS = "user string, value long, price double, ts timestamp"
 
 @dataclass(frozen=True)
 class Described:
-    """A source that nobody opens."""
+    """A source that is never opened."""
 
     schema: pa.Schema
     is_endless: bool = False
@@ -33,20 +33,20 @@ class Described:
         return Discovery((), seen, is_final=True)
 
     def open(self, split: SplitId, position: str) -> Reader:
-        raise AssertionError(f"nobody opens {split} at {position}")
+        raise AssertionError(f"{split} is opened at {position}")
 
 
 @dataclass(frozen=True)
 class Nowhere:
-    """A sink that nobody opens."""
+    """A sink that is never opened."""
 
     rows: pa.Schema = field(default_factory=lambda: pa.schema([]))
 
-    def open(self, place: TaskInfo) -> Writer:
-        raise AssertionError(f"nobody opens {place}")
+    def open(self, place: Place) -> Writer:
+        raise AssertionError(f"the sink is opened at {place}")
 
     def committer(self) -> Committer:
-        raise AssertionError("nobody commits")
+        raise AssertionError("the sink commits")
 
 
 def described(options: Options) -> Described:

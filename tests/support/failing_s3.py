@@ -1,4 +1,4 @@
-"""A small S3 in this process that refuses what it is told to refuse, and counts what it is asked.
+"""A small S3 in this process that refuses requests on demand and records all of them.
 
 It knows one bucket and the few requests that a store makes. Real behaviour is tested on a real S3;
 this one is for the answers that a healthy server does not give on request.

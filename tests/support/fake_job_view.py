@@ -1,4 +1,4 @@
-"""A job that exists only for its API: it shows what it was told to, and notes its orders."""
+"""A fake job for tests of the API: it shows given values and records the commands to it."""
 
 import threading
 from collections.abc import Iterator

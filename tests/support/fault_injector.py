@@ -60,13 +60,13 @@ class FaultInjector:
             self._carry_out(fault, victim)
 
     def _victim(self, fault: Fault) -> int | None:
-        if fault.deed is not FaultKind.KILL_SLOT:
+        if fault.kind is not FaultKind.KILL_SLOT:
             return self.orders.driver()
         slots = self.slots()
         return slots[fault.number % len(slots)] if slots else None
 
     def _carry_out(self, fault: Fault, victim: int) -> None:
-        freezes = fault.deed is FaultKind.FREEZE_DRIVER
+        freezes = fault.kind is FaultKind.FREEZE_DRIVER
         try:
             os.kill(victim, signal.SIGSTOP if freezes else signal.SIGKILL)
         except ProcessLookupError:

@@ -7,7 +7,7 @@ puts it where it is to be kept, with what it must hold, as the generator and not
     python tests/support/golden_job.py /tmp/golden tests/golden/v2
 """
 
-# ruff: noqa: ARG002, N802, N803 - the names are PySpark's, and so are those nobody needs
+# ruff: noqa: ARG002, N802, N803 - the names are PySpark's, also of unused parameters
 
 import json
 import sys
@@ -37,7 +37,7 @@ from weir.storage.inspection import StateFileReaders, describe
 from weir.storage.stores import store_for
 
 FAR_AHEAD_MS = 4_102_444_800_000
-"""The year 2100: such a timer never fires while somebody looks."""
+"""The year 2100: such a timer never fires in a test."""
 
 GENERATED = {"splits": "2", "keys": "5", "rows": "1000", "rowsPerSecond": "20"}
 SECONDS = 2.0

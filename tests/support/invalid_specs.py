@@ -1,9 +1,9 @@
-"""Reads a table of specifications that are refused, for whoever refuses them.
+"""Reads a table of specifications that are refused.
 
-Four lines each: a promise, what somebody wrote, the words of the operator, and who refuses it
-first: ``schema`` or ``rule`` (the API server), or ``operator`` with the reason why nobody can
-before. What somebody wrote is laid over a sound specification, with null for what they left out; an
-edit has the specification before it, an arrow, and the one after it.
+Four lines each: a promise, the user's specification, the operator's message, and what refuses it
+first: ``schema`` or ``rule`` (the API server), or ``operator`` with the reason why neither can
+before. The user's specification is laid over a sound specification, with null for what they left
+out; an edit has the specification before it, an arrow, and the one after it.
 """
 
 import copy

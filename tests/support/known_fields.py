@@ -1,6 +1,6 @@
 """Which fields of a manifest Kubernetes does not know, by the models of its own API.
 
-An API server drops an unknown field with a warning that nobody reads, so a misspelt one would just
+An API server drops an unknown field with a warning only, so a misspelt one would just
 have no effect.
 """
 

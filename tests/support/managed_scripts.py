@@ -1,4 +1,4 @@
-"""Jobs that exist only for whoever runs their script, and scripts that start one.
+"""Fake jobs for tests of the script runner, and scripts that start one.
 
 A script imports this module and starts a job as a session would; the job ends as the script says.
 """
@@ -24,7 +24,7 @@ class FakeManagedJob:
         return not self.is_over.is_set()
 
     def wait(self) -> None:
-        """Its end comes when somebody waits for it."""
+        """Ends the job."""
         self.is_over.set()
 
     def report(self) -> JobReport:

@@ -4,7 +4,7 @@ A row is its minute and the time of it. A processor sets a timer for each row, o
 emits nothing: how far time has come is what its subtasks have passed on.
 """
 
-# ruff: noqa: ARG002, N802, N803 - the names are PySpark's, and so are those nobody needs
+# ruff: noqa: ARG002, N802, N803 - the names are PySpark's, also of unused parameters
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -11,7 +11,7 @@ from weir.core.key_groups import range_of
 from weir.core.snapshots import KeyGroupRange
 from weir.dataflow.physical import ProcessorHead, RowsAs
 from weir.dataflow.types import schema_of
-from weir.ports.operators import Batch, Captured, RestoredState, TaskInfo
+from weir.ports.operators import Batch, Captured, Place, RestoredState
 
 MAX_PARALLELISM = 128
 
@@ -21,7 +21,7 @@ Files = Sequence[tuple[KeyGroupRange, pa.Buffer]]
 
 @dataclass
 class ManualClock:
-    """Stands still until it is told."""
+    """A clock that a test sets."""
 
     now: int = 1_000
 
@@ -58,7 +58,7 @@ class ProcessorHarness:
             event_time=self.event_time,
         )
         subtask = SubtaskId(OperatorId("counts"), self.index)
-        place = TaskInfo(
+        place = Place(
             subtask,
             self.parallelism,
             MAX_PARALLELISM,

@@ -1,7 +1,7 @@
-"""Makes the page about the resources' fields of their definitions, so that it tells nothing else.
+"""Generates the page about the resources' fields from their definitions.
 
 What ``kubectl explain`` says one field at a time stands there on one page, to be read and searched
-by whoever has no cluster yet.
+without a cluster.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from weir_operator.crd.definitions import job_definition, snapshot_definition
 Schema = Mapping[str, Any]
 
 TWIN = "executor"
-"""It has the fields of ``driver``, which are told once."""
+"""It has the fields of ``driver``, which are described once."""
 
 HEAD = """\
 # The fields of a job

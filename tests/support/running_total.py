@@ -1,6 +1,6 @@
 """A processor with one value of state for each key, as a user of PySpark writes it."""
 
-# ruff: noqa: ARG002, N802, N803 - the names are PySpark's, and so are those nobody needs
+# ruff: noqa: ARG002, N802, N803 - the names are PySpark's, also of unused parameters
 
 from collections.abc import Iterator
 

@@ -1,6 +1,6 @@
 """Processors as a user of PySpark writes them; nothing in them knows Weir."""
 
-# ruff: noqa: ARG002, N802, N803 - the names are PySpark's, and so are those nobody needs
+# ruff: noqa: ARG002, N802, N803 - the names are PySpark's, also of unused parameters
 
 from collections.abc import Iterator
 from typing import Any

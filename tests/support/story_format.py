@@ -38,5 +38,5 @@ class Paragraph:
 
 def replayed(text: str, tell: Teller) -> str:
     paragraphs = [Paragraph(tuple(part.splitlines())) for part in text.strip().split("\n\n")]
-    told = ["\n".join(paragraph.replayed(tell).lines) for paragraph in paragraphs]
-    return "\n\n".join(told) + "\n"
+    answered = ["\n".join(paragraph.replayed(tell).lines) for paragraph in paragraphs]
+    return "\n\n".join(answered) + "\n"

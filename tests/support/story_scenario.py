@@ -64,7 +64,7 @@ class Driver:
 
 
 @dataclass
-class Scene:
+class StoryJob:
     """Everything that a story can change."""
 
     options: dict[str, str] = field(default_factory=dict)

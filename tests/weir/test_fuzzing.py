@@ -50,7 +50,7 @@ def test_a_control_message_is_read_or_refused(data):
 
 @given(NOISE | spoiled(header(1, 5) + b"hello"))
 def test_a_stream_of_frames_is_cut_or_refused(data):
-    """X3: and a length that nobody would send is not believed."""
+    """X3: and an impossible length is refused."""
     reader = FrameReader()
     with suppress(DamagedFrame):
         while data:
@@ -111,7 +111,7 @@ PATHS = ("checkpoints", "savepoints", "stop", "cancel", "requests/x", "checkpoin
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(st.sampled_from(PATHS), st.sampled_from(["GET", "POST", "PUT"]), NOISE)
 def test_no_request_breaks_the_api(api, path, verb, body):
-    """X3: the caller is told what is wrong with it."""
+    """X3: the error says what is wrong."""
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {TOKEN}"}
     with closing(HTTPConnection(api.host, api.port, timeout=10)) as connection:
         connection.request(verb, f"/v1/job/{path}", body, headers)

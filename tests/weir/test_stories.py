@@ -18,12 +18,12 @@ def test_the_driver_still_decides_as_the_story_tells(path, request):
     """The first paragraph of every story names the lines of the specification that it is about."""
     text = path.read_text(encoding="utf-8")
 
-    told = replayed(text, StoryJob().tell)
+    answered = replayed(text, StoryJob().tell)
 
     if request.config.getoption("--rewrite"):
-        path.write_text(told, encoding="utf-8")
+        path.write_text(answered, encoding="utf-8")
     else:
-        assert told == text
+        assert answered == text
 
 
 # The runner itself
@@ -31,7 +31,7 @@ def test_the_driver_still_decides_as_the_story_tells(path, request):
 TRUE = "given driver ada\n\nrequest bob savepoint\n----\nDEBUG   Preparing {} for savepoint 1.\n"
 
 
-def told(text):
+def answered(text):
     return replayed(text, StoryJob().tell)
 
 
@@ -39,25 +39,26 @@ def test_a_story_that_is_true_is_told_as_it_is_written():
     """A replay that changed anything else would hide what the driver changed."""
     text = TRUE.format("store/orders/savepoint-1")
 
-    assert told(text) == text
+    assert answered(text) == text
 
 
 def test_a_story_that_is_not_true_is_told_as_it_is():
     """Else no story could ever fail."""
-    assert told(TRUE.format("store/elsewhere")) == TRUE.format("store/orders/savepoint-1")
+    assert answered(TRUE.format("store/elsewhere")) == TRUE.format("store/orders/savepoint-1")
 
 
 def test_a_command_that_leads_to_nothing_says_so():
     """An empty answer could be a forgotten one."""
     assert (
-        told("given driver ada\n\ntime 7\n----\n") == "given driver ada\n\ntime 7\n----\nnothing\n"
+        answered("given driver ada\n\ntime 7\n----\n")
+        == "given driver ada\n\ntime 7\n----\nnothing\n"
     )
 
 
 def test_a_paragraph_without_an_answer_is_refused():
     """A command whose answer is ignored must be marked so."""
     with pytest.raises(AssertionError, match="no answer stands below: time 7"):
-        told("given driver ada\n\ntime 7\n")
+        answered("given driver ada\n\ntime 7\n")
 
 
 @pytest.mark.parametrize(
@@ -72,4 +73,4 @@ def test_a_paragraph_without_an_answer_is_refused():
 def test_a_story_cannot_tell_what_cannot_be(impossible):
     """A storage that accepts everything would prove nothing."""
     with pytest.raises(AssertionError):
-        told("\n".join(f"given {command}" for command in ("driver ada", *impossible)))
+        answered("\n".join(f"given {command}" for command in ("driver ada", *impossible)))

@@ -1,4 +1,4 @@
-"""The words that the runtime, the operator and the user share.
+"""The configuration and the reports that the runtime, the operator and the user share.
 
 Settings of a job as pydantic models, and nothing that acts on them. This package imports neither
 the core nor Spark, so that the operator can read a job's configuration without either.

@@ -1,7 +1,7 @@
-"""Keeps a number within its limits, and says what the limit is for.
+"""Checks that a number is within its limits, and gives the reason of a limit in the refusal.
 
-Pydantic's own ``ge`` and ``le`` would say "should be greater than or equal to 1", which tells a
-user what but neither why nor what then. The limits still reach the schema, for Kubernetes to check.
+The message of pydantic's ``ge`` and ``le``, "should be greater than or equal to 1", has neither a
+reason nor a remedy. The limits are also in the schema, for Kubernetes to check.
 """
 
 from dataclasses import dataclass

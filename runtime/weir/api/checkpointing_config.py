@@ -1,9 +1,9 @@
 """When checkpoints are taken, how, where they go and how long they stay.
 
-The words and defaults are those of Flink's ``execution.checkpointing``, except that two completed
-checkpoints are kept and that they outlive a job that is cancelled or fails unless the user says
-otherwise: a default must not delete the only copy of a state. Shapes of the graph are not judged
-here, only settings.
+Names and defaults are those of Flink's ``execution.checkpointing``, with two exceptions: two
+completed checkpoints are kept, and they are kept after a job is cancelled or fails, unless the user
+sets otherwise, because a default must not delete the only copy of a state. This module checks
+settings only, not the graph.
 """
 
 from collections.abc import Iterator

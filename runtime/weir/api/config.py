@@ -3,7 +3,7 @@
 The operator embeds ``JobConfig`` in its resource, so each setting is described once for Kubernetes,
 the documentation and the driver. A configuration that passes here can be run: what remains to be
 refused depends on the graph, on storage or on the cluster, which this package does not know. The
-core never sees these models; whoever starts the driver turns them into its own values.
+core never sees these models: the code that starts the driver converts them to the core's values.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,7 +34,7 @@ class JobConfig(Model):
         Bounds(
             least=1,
             most=MOST_KEY_GROUPS,
-            because="every subtask needs a key group of its own, and there are at most 32768",
+            because="every subtask needs its own key group, and there are at most 32768",
             remedy="use a number from 1 to 32768",
         ),
     ] = 1

@@ -1,9 +1,9 @@
-"""Says why a setting is refused: field, value, reason and remedy, on one line.
+"""Describes why a setting is refused: field, value, reason and remedy, on one line.
 
-A person who reads a refusal wants to know what to type next, so there is no refusal without a
-remedy. The line can end up in a log, an Event or a status, and the value in it was written by a
-stranger: it is cut short, kept on one line, and anything in it that looks like a password or a
-token is masked. Nothing here knows which settings exist.
+Every refusal has a remedy, because its reader needs to know what to change. The line may appear in
+a log, an Event or a status, and its value is untrusted input: it is truncated, kept on one line,
+and everything in it that looks like a password or a token is masked. This module does not know
+which settings exist.
 """
 
 import json
@@ -79,7 +79,7 @@ def shown(value: object) -> str:
 
 
 def shown_under(name: str, value: object) -> str:
-    """Write the value of a field that we do not know and whose name may tell that it is secret."""
+    """The value of an unknown field, masked if the field's name looks like that of a secret."""
     return "***" if _SECRET_NAME.search(name) else shown(value)
 
 

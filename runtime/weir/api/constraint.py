@@ -1,8 +1,8 @@
-"""What a field's value must be beyond its type, said once for pydantic and once for the schema.
+"""Base class of constraints on a field's value, for pydantic and for the JSON schema.
 
-Pydantic asks a mark in ``Annotated`` two questions by two hooks. All marks that judge a value after
-its type has read it answer them alike, so the hooks stand here; a mark says only what it allows and
-how the schema shows that. What reads a value before its type does is none of these.
+Pydantic calls two hooks of an annotation in ``Annotated``. All annotations that check a value after
+its type has parsed it implement the hooks in the same way, so the hooks are here; a subclass
+defines only the check and the schema. Annotations that parse a value are not constraints.
 """
 
 from typing import Any

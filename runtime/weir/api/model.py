@@ -1,10 +1,10 @@
-"""What every configuration model has in common.
+"""Base class of all configuration models.
 
 Models are values: frozen, closed to unknown fields, camelCase outside and snake_case inside. The
 same models are embedded in a Kubernetes resource, so a field's docstring is its description there,
-and a model holds no union but ``X | None`` and never itself. A type says what a field may be;
-``contradictions`` says which fields cannot stand together. They judge values only, never whether a
-field was written out: an API server that fills in defaults must not change the verdict.
+and a model holds no union but ``X | None`` and never itself. A type defines the values of a field;
+``contradictions`` finds fields that exclude each other. They check values only, never whether a
+field was set: an API server that fills in defaults must not change the result.
 """
 
 from collections.abc import Iterator, Mapping

@@ -2,8 +2,8 @@
 
 People write units and machines count, so a quantity is text in YAML and an ``int`` everywhere else.
 Reading and writing are inverse: what is written canonically is read back as the same number.
-A bare number counts the smallest unit. Fractions are not read: "1.5 s" is "1500 ms", and no
-rounding is ever ours to choose. What the amounts are for is not known here.
+A bare number counts the smallest unit. Fractions are refused, because they would need rounding:
+"1.5 s" is written "1500 ms". This module does not know what the amounts are for.
 """
 
 import re

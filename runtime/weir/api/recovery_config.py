@@ -33,7 +33,7 @@ class RecoveryConfig(Model):
     """Savepoint or retained checkpoint to start from."""
 
     claim_mode: ClaimMode = ClaimMode.NO_CLAIM
-    """NO_CLAIM never touches what lies at the path; with CLAIM the job owns and deletes it."""
+    """NO_CLAIM never changes the files at the path; with CLAIM the job owns and deletes it."""
 
     allow_non_restored_state: StrictBool = False
     """Drop state of operators that the job no longer has, instead of refusing to start."""

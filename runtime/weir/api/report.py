@@ -1,9 +1,10 @@
-"""What a driver says about its job to whoever manages it, by its API and when its process ends.
+"""The report of a driver about its job, for the process that manages the job, such as an operator.
 
-A driver runs other people's code, so its reader believes nothing that is not of a known shape and
-size: numbers and names have limits, sentences are cut, and a list that is too long is refused. A
-field that this release does not know is ignored, for driver and reader may be of two releases. What
-follows from a report is decided elsewhere.
+The driver serves the report by its API and writes it when its process ends. A driver runs user
+code, so the reader validates the shape and the size of every field: numbers and names have limits,
+long sentences are truncated, and a list that is too long is refused. The reader ignores fields that
+it does not know, because driver and reader may be of different releases. This module does not
+decide what follows from a report.
 """
 
 from enum import StrEnum
@@ -62,7 +63,7 @@ class _ReportPart(Model):
 
 
 class CheckpointReport(_ReportPart):
-    """A completed checkpoint that the job can go on from."""
+    """A completed checkpoint that the job can restore."""
 
     id: Number
     path: Path | None = None
@@ -89,7 +90,7 @@ class JobReport(_ReportPart):
     """How a job stands, as its driver sees it."""
 
     attempt: Number
-    """Of the driver, as whoever started it counts; 0 if nobody does."""
+    """Number of the driver's start, as the manager of the job counts; 0 without a manager."""
     phase: JobPhase
     newest: CheckpointReport | None = None
     """The newest that this driver has completed; none before its first."""
@@ -108,16 +109,16 @@ class JobReport(_ReportPart):
     requests: Annotated[tuple[RequestReport, ...], Field(max_length=MOST_REQUESTS)] = ()
     """Those made last, the newest at the end."""
     version: Version = ""
-    """Another one whenever anything else here is another; empty if nobody can ask for the next."""
+    """Changes whenever another field changes; empty where a client cannot wait for a change."""
 
     def stamped(self) -> "JobReport":
-        """The same with its version, by which one can ask for whatever comes after it."""
-        told = self.model_dump_json(exclude={"version"}).encode()
-        version = blake2b(told, digest_size=_VERSION_BYTES).hexdigest()
+        """The same report with its version, by which a client waits for the next report."""
+        content = self.model_dump_json(exclude={"version"}).encode()
+        version = blake2b(content, digest_size=_VERSION_BYTES).hexdigest()
         return self.model_copy(update={"version": version})
 
     def as_over(self, why: str, *, is_rejected: bool = False) -> "JobReport":
         """The same, of a driver whose work ended for this reason."""
         phase = JobPhase.FAILED if is_rejected else self.phase
-        told = self.model_dump(by_alias=False) | {"phase": phase, "why": why}
-        return JobReport.model_validate(told | {"is_rejected": is_rejected})
+        fields = self.model_dump(by_alias=False) | {"phase": phase, "why": why}
+        return JobReport.model_validate(fields | {"is_rejected": is_rejected})

@@ -1,4 +1,4 @@
-"""What happens after a failure: whether to try again, and after what delay.
+"""The restart strategy: whether a job restarts after a failure, and after what delay.
 
 One flat model with a ``type``, because a Kubernetes schema has no unions. Every other field belongs
 to some of the types; a field of another type is refused by its name, since it would be ignored and

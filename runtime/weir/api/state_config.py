@@ -1,8 +1,7 @@
-"""Where keyed state lives while the job runs.
+"""The settings of keyed state: its backend, and local recovery.
 
-Only the choice is made here. How large a backend's memory is, and whether a local copy would
-survive its pod, is known where the slots are placed; local recovery stays off where it would not,
-and the job's status says so.
+The memory of a backend, and whether a local copy survives its pod, depend on the placement of the
+slots. Local recovery stays off where a copy would not survive, and the job's status reports that.
 """
 
 from dataclasses import dataclass

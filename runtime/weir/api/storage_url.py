@@ -2,8 +2,8 @@
 
 Every scheme here is one that fsspec can write to, so that a typing error is found when the job is
 submitted and not when its first checkpoint fails. Keys and tokens have no place in such a URL: it
-is logged, shown in the dashboard and stored in manifests. Whether the directory exists, and whether
-we may write there, is for the storage to find out.
+is logged, shown in the dashboard and stored in manifests. The storage checks whether the directory
+exists and is writable.
 """
 
 from dataclasses import dataclass

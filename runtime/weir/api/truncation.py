@@ -1,8 +1,7 @@
-"""Text that is cut at a length rather than refused.
+"""An annotation for text that is truncated instead of refused.
 
-For sentences that tell people why something happened: one that is too long must not keep its
-reader from everything else that was said with it. Names and paths are never cut, for what is left
-of one names something else.
+It is for sentences that give a reason: one that is too long must not invalidate the other fields of
+its model. Names and paths are never truncated, because the rest would name something else.
 """
 
 from dataclasses import dataclass

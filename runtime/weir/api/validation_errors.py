@@ -1,8 +1,8 @@
-"""Turns pydantic's account of what is wrong into problems that a user can act on.
+"""Converts pydantic's validation errors into problems with a reason and a remedy.
 
-Pydantic knows where and what; our own validators add why and what then; this module joins them
-and finds words for the rest: unknown names, unknown choices, values of another type. It walks the
-models that it is given and knows none of them by name.
+Pydantic reports the field and the error; Weir's validators add the reason and the remedy. This
+module joins them and writes the text for all other errors: unknown names, unknown choices, values
+of another type. It walks the given models and knows none of them by name.
 """
 
 from collections.abc import Iterable, Iterator

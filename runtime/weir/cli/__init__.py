@@ -1,5 +1,5 @@
-"""The command ``weir``: runs a job on this machine, and talks to jobs that run.
+"""The command ``weir``: runs a job on this machine, and controls running jobs.
 
-It knows a job by its API alone, so a job in another process, in a pod or in this very process is
-the same to it.
+It uses a job's API alone, so it does not matter whether the job runs in this process, in another
+one or in a pod.
 """

@@ -31,7 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="""Checkpointed, stateful dataflows on PySpark.
 
-Run a job on this machine, and in another terminal take a savepoint of it, stop it and go on:
+Run a job on this machine, and in another terminal take a savepoint of it, stop it and continue:
 
         weir run job.py --slots 2
 
@@ -67,7 +67,7 @@ def _options(
         ),
     ] = False,
 ) -> None:
-    del version  # shown before anything else is looked at
+    del version  # shown before any other option is read
 
 
 Job = Annotated[str, typer.Argument(help="Which job; the only one if not given.")]
@@ -142,8 +142,8 @@ def drive(
 ) -> None:
     """Run a job's script as its driver, for an operator: plain log lines, a last report.
 
-    What to run and what to start from is told by variables of the environment. The exit code is 0
-    when the job is over, 2 when it failed for good or is refused, and 1 when it may be tried again.
+    Environment variables give the settings of the job and what it starts from. The exit code is 0
+    when the job has ended, 2 when it failed for good or is refused, and 1 when it may be retried.
 
         weir drive s3://bucket/jobs/orders.py --input s3://bucket/events
     """
@@ -153,7 +153,7 @@ def drive(
 @app.command()
 @with_plain_errors
 def savepoint(job: Job = "", *, to: To = "", url: Url = "", token: Token = "") -> None:
-    """Take a savepoint while the job goes on, and print where it is.
+    """Take a savepoint while the job continues, and print its path.
 
     weir savepoint
 
@@ -170,7 +170,7 @@ def stop(
     job: Job = "",
     *,
     drain: Annotated[
-        bool, typer.Option("--drain", help="Fire all timers first: the job will not go on.")
+        bool, typer.Option("--drain", help="Fire all timers first: the job will not continue.")
     ] = False,
     to: To = "",
     url: Url = "",
@@ -290,7 +290,7 @@ def gc(
     ] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Delete what dead drivers left in a job's directory and nobody refers to.
+    """Delete the files of dead drivers that no checkpoint of a job's directory refers to.
 
     Savepoints, what the job's log offers to restore from, and everything of the newest driver stay.
 
@@ -347,7 +347,7 @@ def _print_location(client: Client, command: ApiCommand) -> None:
     state = send_and_wait(client, command, stderr_console())
     if state is None:
         print_message(
-            "The job ended before it said where the savepoint is; its log has the place.", "red"
+            "The job ended before it reported the savepoint; its log has the path.", "red"
         )
         raise typer.Exit(1)
     _print(state.location or "")

@@ -1,8 +1,8 @@
-"""A job's API as the command line calls it.
+"""A client of a job's REST API.
 
-A refusal is raised as ``JobRejected`` with the server's own words, and silence as ``Unavailable``.
-Under TLS a job that names its authority is believed by that alone and not by its host's name, for
-a driver's host has none that lasts.
+A refusal raises ``JobRejected`` with the server's message, and a server that does not answer raises
+``Unavailable``. Under TLS, if the job names its certificate authority, the client verifies the
+authority and not the host name, because a driver has no stable host name.
 """
 
 import http.client
@@ -28,7 +28,7 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class Client:
-    """One job. The token goes into one header and nowhere else."""
+    """A client of one job. It sends the token in one header and nowhere else."""
 
     def __init__(self, url: str, token: str, authority: str = "") -> None:
         parts = urlsplit(url)
@@ -106,7 +106,7 @@ class Client:
 
 
 def _tls(authority: str) -> ssl.SSLContext:
-    """What the machine trusts, or this authority alone."""
+    """A context that trusts the machine's authorities, or this authority alone."""
     if not authority:
         return ssl.create_default_context()
     try:

@@ -1,4 +1,4 @@
-"""Gives an order to a job and stays until it is carried out, saying how far it has come."""
+"""Sends a command to a job, waits until it has ended, and shows its progress meanwhile."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ POLL_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ApiCommand:
-    """An order as the API and as a person say it."""
+    """A command: its path and body in the API, and its description for people."""
 
     path: str
     doing: str
@@ -23,21 +23,21 @@ class ApiCommand:
 
 
 def send_and_wait(client: Client, command: ApiCommand, console: Console) -> RequestState | None:
-    """The request at its end, or None if the job went away before it could say.
+    """The request when it has ended, or None if the job ended before it reported the outcome.
 
-    A request that came to nothing is refused with its reason.
+    Raises ``JobRejected`` with the reason if the request has failed.
     """
     doing = f"{client.overview().name}: {command.doing}"
     with console.status(doing) as status:
-        told = doing
+        shown = doing
         state = client.order(command.path, command.body, POLL_SECONDS)
         try:
             while state.status is RequestStatus.IN_PROGRESS:
                 now = f"{doing}{_progress(client)}"
                 status.update(now)
-                if now != told and not console.is_terminal:
+                if now != shown and not console.is_terminal:
                     console.print(now, soft_wrap=True, highlight=False)
-                told = now
+                shown = now
                 state = client.request(state.id, POLL_SECONDS)
         except Unavailable:
             return None
@@ -51,7 +51,7 @@ def send_and_wait(client: Client, command: ApiCommand, console: Console) -> Requ
 
 
 def _progress(client: Client) -> str:
-    """Of the checkpoint that is under way, in so many words."""
+    """How many subtasks have acknowledged the checkpoint that is in progress."""
     pending = [
         checkpoint
         for checkpoint in client.checkpoints().history

@@ -1,4 +1,4 @@
-"""How commands stderr_console to people: on standard error, and without a trace of what is no mistake."""
+"""Prints messages and errors on standard error, without a traceback for expected errors."""
 
 import functools
 from collections.abc import Callable
@@ -13,12 +13,12 @@ P = ParamSpec("P")
 
 
 def stderr_console() -> Console:
-    """Standard error as it is at this moment."""
+    """A console on the current standard error."""
     return Console(stderr=True)
 
 
 def with_plain_errors(command: Callable[P, None]) -> Callable[P, None]:
-    """A command that shows the problem, the cause and the remedy of an error, a line each."""
+    """Wrap a command to print the problem, cause and remedy of an error, one line each."""
 
     @functools.wraps(command)
     def plain(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -35,5 +35,5 @@ def with_plain_errors(command: Callable[P, None]) -> Callable[P, None]:
 
 
 def print_message(text: str, style: str = "") -> None:
-    """As it stands: whatever looks like markup in it is somebody's text."""
+    """Print the text as it is, without interpreting markup in it."""
     stderr_console().print(text, style=style, soft_wrap=True, highlight=False, markup=False)

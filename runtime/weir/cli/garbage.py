@@ -1,4 +1,4 @@
-"""Deletes what nobody refers to in a job's directory, after it was shown and agreed to."""
+"""Lists the unreferenced files in a job's directory, and deletes them after the user has agreed."""
 
 import time
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from weir.storage.store_by_scheme import StoreByScheme
 
 @dataclass(frozen=True, slots=True)
 class Garbage:
-    """What was found, ready to be deleted."""
+    """The unreferenced files that were found."""
 
     store: ObjectStore
     scan: StorageScan
@@ -31,9 +31,8 @@ class Garbage:
         epoch, total = self.scan.epoch, sum(self.sizes.values())
         broken = sum(url in self.scan.unfinished for url in self.sizes)
         return (
-            f"{len(self.sizes)} files, {number_format.size(total)}, are left and nobody refers to them:"
-            f" {len(self.sizes) - broken} by epochs before {epoch}, {broken} by writes that broke"
-            " off."
+            f"{len(self.sizes)} files, {number_format.size(total)}, have no reference:"
+            f" {len(self.sizes) - broken} of epochs before {epoch}, {broken} of interrupted writes."
         )
 
     def table(self) -> Table:

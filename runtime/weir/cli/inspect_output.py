@@ -1,6 +1,6 @@
 """Shows what is in a checkpoint or savepoint, and how two of them differ.
 
-Nothing runs for it, neither Spark nor a job: the files of a snapshot say themselves what they hold.
+It needs neither Spark nor a running job, because the files of a snapshot describe themselves.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ from weir.storage.store_by_scheme import StoreByScheme
 
 
 def describe_snapshot(path: str) -> tuple[ObjectStore, Description]:
-    """The description of what lies at a URL, and the store that it is in."""
+    """The store and the description of the snapshot at a URL."""
     store = StoreByScheme()
     manifest = inspection.find(store, path)
     return store, inspection.describe(store, manifest, StateFileReaders(header_of, read_list))

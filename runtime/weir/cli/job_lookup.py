@@ -1,4 +1,4 @@
-"""Which job a command means: the one at an address, the one of a name, or the only one."""
+"""Finds the job of a command: the one at an address, the one with a name, or the only one."""
 
 from weir.cli.client import Client
 from weir.errors import JobRejected
@@ -7,7 +7,7 @@ from weir.rest.job_registry import Endpoint
 
 
 def find_job(job: str, url: str, token: str) -> Client:
-    """An address wins; empty text means that nothing was said."""
+    """A client of the job; the URL takes precedence, and empty text means "not given"."""
     if url:
         return Client(url, token)
     endpoint = _named(job) if job else _only()
@@ -44,7 +44,7 @@ def _only() -> Endpoint:
         )
     names = ", ".join(endpoint.job for endpoint in found)
     raise JobRejected(
-        "the command does not say which job it is for",
+        "the command does not name its job",
         f"{len(found)} jobs run on this machine: {names}",
         f"name one of them, as in `{found[0].job}` after the command",
     )

@@ -1,7 +1,7 @@
 """Shows the jobs of this process while they run, beside the user's script.
 
-On a terminal a table changes in place; anywhere else a line is written every few seconds. A job
-that does not answer yet, or no more, is not shown.
+On a terminal it updates a table in place; elsewhere it writes a line every few seconds. It does not
+show a job that does not answer.
 """
 
 import os
@@ -23,12 +23,12 @@ LINE_SECONDS = 5.0
 
 
 def own_jobs() -> list[Endpoint]:
-    """The jobs that run in this very process."""
+    """The jobs that run in this process."""
     return [endpoint for endpoint in job_registry.running() if endpoint.pid == os.getpid()]
 
 
 class LiveView:
-    """A thread that looks at the jobs until it is closed."""
+    """A thread that polls the jobs and shows them until it is closed."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -62,7 +62,7 @@ class LiveView:
                 due = time.monotonic() + LINE_SECONDS
 
     def _look(self) -> None:
-        """A job that does not answer is forgotten, and begins anew when it does."""
+        """Poll the jobs; one that does not answer is dropped and starts again when it answers."""
         known, self._readings = self._readings, {}
         for endpoint in own_jobs():
             reading = _read(Client(endpoint.url, endpoint.token, endpoint.authority))

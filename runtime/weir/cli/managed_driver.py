@@ -1,9 +1,8 @@
-"""Runs a user's script as the driver of a job that somebody manages, such as an operator.
+"""Runs a user's script as the driver of a job that a manager started, such as an operator.
 
-It does what ``weir run`` does, for a reader of logs and exit codes instead of a person: no picture,
-one line for everything that happens, and a last report that says how the job stood when the process
-ended. A script that does not wait for its job is waited for. What the manager does next is not
-known here.
+It does what ``weir run`` does, for a reader of logs and exit codes instead of a person: no live
+view, one log line for each event, and a final report of the job's state when the process ends. If
+the script does not wait for its job, this module does. It does not know what the manager does next.
 """
 
 import logging
@@ -35,11 +34,11 @@ DONE, AGAIN, GIVEN_UP = 0, 1, 2
 
 
 class TerminatedEarly(SystemExit):
-    """SIGTERM came before a job was there to be saved."""
+    """SIGTERM arrived before the script had started a job."""
 
 
 def drive(script: str, arguments: list[str]) -> int:
-    """The exit code. A job that still runs when its script has failed ends with the process."""
+    """Run the script; returns the exit code. A job that still runs then ends with the process."""
     logging.basicConfig(stream=sys.stderr, format=LINE)
     logging.getLogger("weir").setLevel(logging.INFO)
     place = termination_log(os.environ)
@@ -59,12 +58,12 @@ def exit_code(report: JobReport) -> int:
 
 
 def _run(script: str, arguments: list[str]) -> BaseException | None:
-    """Why the script did not come to its end, if it did not."""
+    """Run the script; returns the error that ended it, or None."""
     try:
         with _ending_on_sigterm(), tempfile.TemporaryDirectory(prefix="weir-") as folder:
             _run_to_its_end(local_script(script, Path(folder)), arguments)
     except WeirError as problem:
-        log.error("%s", problem)  # noqa: TRY400 - it says itself what is wrong, in words
+        log.error("%s", problem)  # noqa: TRY400 - the message has the cause and the remedy
         return problem
     except (Exception, SystemExit) as problem:
         log.exception("The script %s failed.", script)
@@ -92,7 +91,7 @@ def _run_to_its_end(script: Path, arguments: list[str]) -> None:
 
 @contextmanager
 def _ending_on_sigterm() -> Iterator[None]:
-    """Until the script starts a job, which is then saved first."""
+    """End the script on SIGTERM until it starts a job; the job's own handler saves it first."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -105,11 +104,11 @@ def _ending_on_sigterm() -> Iterator[None]:
 
 def _terminate(number: int, frame: FrameType | None) -> None:
     del number, frame
-    raise TerminatedEarly("the driver was told to go before its script had started a job")
+    raise TerminatedEarly("the driver received SIGTERM before its script had started a job")
 
 
 def _final_report(problem: BaseException | None) -> JobReport:
-    """How the job stands, or why there is none; of several jobs the one that is worst off."""
+    """The state of the job, or why there is none; of several jobs, the one in the worst state."""
     reports = [job.report() for job in STARTED.all()]
     nothing = JobReport(attempt=_attempt(), phase=JobPhase.CREATED)
     report = max(reports, key=exit_code, default=nothing)
@@ -125,7 +124,7 @@ def _reason(problem: BaseException) -> str:
 
 
 def _attempt() -> int:
-    """Also where the rest of what the driver was told means nothing."""
+    """The attempt in the environment, also if the rest of the assignment is invalid."""
     try:
         return driver_environment_of(os.environ).attempt or 0
     except JobRejected:

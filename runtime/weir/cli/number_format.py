@@ -1,4 +1,4 @@
-"""Figures as people read them: rounded, with a unit, and of a steady width."""
+"""Formats numbers for people: rounded, with a unit, and of a constant width."""
 
 SIZES = ("B", "KiB", "MiB", "GiB", "TiB")
 COUNTS = ("", "k", "M", "G")

@@ -1,7 +1,7 @@
-"""How a running job looks to whoever started it: a table that changes, or a line now and then.
+"""Renders the progress of a running job as a table or as one line.
 
-A rate is the difference of two readings. Counts begin anew with every launch, so after a restart a
-rate is shown as zero rather than as less than nothing.
+A rate is the difference of two readings. Counts start again with every launch, so after a restart a
+rate is shown as zero and not as a negative number.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
-"""Brings a script to this machine, from wherever it lies.
+"""Downloads a script to a local file.
 
-A path is a file of this machine or of the image; a URL is whatever fsspec can read. A script that
-is not there will not be there later either; a storage that does not answer is asked again.
+A path names a file of this machine or of the image; a URL is read with fsspec. A missing script is
+refused at once; a storage that does not answer is retried.
 """
 
 from pathlib import Path, PurePosixPath
@@ -21,7 +21,7 @@ SERVER_ERRORS = 500
 
 
 def local_script(script: str, folder: Path) -> Path:
-    """The script as a file; one that comes from elsewhere is put into the folder."""
+    """The script as a local file; a remote script is downloaded into the folder."""
     if "://" not in script:
         return _here(Path(script))
     fetch = store_for(script).read if script.startswith(S3) else _fetched
@@ -66,7 +66,7 @@ def _fetched(url: str) -> bytes:
 
 
 def _is_missing(problem: OSError) -> bool:
-    """Whether it is: fsspec says so of a server that is away too, and only the cause tells."""
+    """Whether the file is missing: fsspec reports an unreachable server in the same way."""
     cause = problem.__cause__
     is_away = isinstance(cause, OSError) or getattr(cause, "status", 0) >= SERVER_ERRORS
     return isinstance(problem, FileNotFoundError) and not is_away

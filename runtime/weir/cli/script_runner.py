@@ -1,7 +1,7 @@
 """Runs a user's script in this process as Python would, with the options of the command line.
 
-The options travel in environment variables that the session reads, so that the script needs to know
-nothing of them. The first Ctrl-C asks the script's jobs to end, the second ends the process.
+Environment variables carry the options to the session, so that the script needs no code for them.
+The first Ctrl-C cancels the script's jobs, the second ends the process.
 """
 
 import os
@@ -33,7 +33,7 @@ from weir.rest.job_registry import Endpoint
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What the command line says about a job; what it does not say is left to the script."""
+    """Options of the command line for a job; the script decides those that are not given."""
 
     slots: int | None = None
     start_from: str = ""
@@ -44,7 +44,7 @@ class RunOptions:
 
     @property
     def variables(self) -> dict[str, str]:
-        said = {
+        given = {
             WEIR_PARALLELISM: str(self.slots or ""),
             WEIR_FROM: self.start_from,
             WEIR_CLAIM: "true" if self.claims else "",
@@ -52,7 +52,7 @@ class RunOptions:
             WEIR_TAKE_OVER: "true" if self.takes_over else "",
             WEIR_RERUN: "true" if self.reruns else "",
         }
-        return {name: value for name, value in said.items() if value}
+        return {name: value for name, value in given.items() if value}
 
 
 def run_script(script: Path, arguments: list[str], options: RunOptions, console: Console) -> None:
@@ -68,7 +68,7 @@ def run_script(script: Path, arguments: list[str], options: RunOptions, console:
 def as_python_would(
     script: Path, arguments: list[str], variables: Mapping[str, str]
 ) -> Iterator[None]:
-    """Everything of this process is as it was before when the block ends."""
+    """Set the arguments, path and environment of a script; the end of the block restores them."""
     argv, path, environment = sys.argv, list(sys.path), dict(os.environ)
     sys.argv = [str(script), *arguments]
     sys.path.insert(0, str(script.resolve().parent))
@@ -83,7 +83,7 @@ def as_python_would(
 
 @contextmanager
 def _interrupts(console: Console) -> Iterator[None]:
-    """Only the main thread is interrupted, and only it may say what happens then."""
+    """Handle SIGINT, which only the main thread can do."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -95,7 +95,7 @@ def _interrupts(console: Console) -> Iterator[None]:
 
 
 class CancelThenKill:
-    """What Ctrl-C does, the first time and the second."""
+    """Handler of Ctrl-C: cancels the jobs the first time, ends the process the second time."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -111,7 +111,7 @@ class CancelThenKill:
 
 
 def _cancel(endpoint: Endpoint) -> bool:
-    """Whether the job has taken the order; one that is over takes none."""
+    """Whether the job has accepted the cancellation; a job that has ended refuses it."""
     try:
         Client(endpoint.url, endpoint.token, endpoint.authority).order("cancel", {})
     except WeirError:

@@ -1,5 +1,5 @@
-"""The adapters between the outside and the ports: what a job reads from and writes to.
+"""The built-in sources and sinks, which implement the ports.
 
 A connector knows files, formats and schedules, and nothing of barriers, attempts or slots: the
-ports tell it when to seal, to commit and to begin anew.
+runtime calls it through the ports to seal, to commit and to restore.
 """

@@ -1,7 +1,7 @@
-"""The numbered records that say which files of a directory count, and that nothing else does.
+"""The numbered records of a directory, which list its committed files.
 
-A record is created exclusively and never changed, so that of two drivers that commit under one
-number one wins, and the other learns whether it was a repetition or a fight.
+A record is created exclusively and never changed. If two drivers commit under one number, one wins,
+and the other learns whether its commit was a repetition or a conflict.
 """
 
 import json
@@ -60,7 +60,7 @@ class CommitRecords:
         return max((int(file) for file in files if file.isdecimal()), default=0)
 
     def forget(self, sequence: int) -> None:
-        """For a sink that needs its records only to tell a repetition."""
+        """Delete a record, for a sink that needs records only to detect a repetition."""
         self.store.delete((self._url(sequence),))
 
     def _url(self, sequence: int) -> str:

@@ -1,7 +1,7 @@
-"""A sink that shows rows to a person, in PySpark's frames.
+"""A sink that prints rows, in PySpark's table format.
 
-Each commit is printed once by one driver; a driver that dies while it prints leaves the printing to
-the next, which may show the same rows again.
+A driver prints each commit once; if it dies while it prints, the next driver prints the same rows
+again.
 """
 
 import sys

@@ -3,7 +3,7 @@
 Staged files are found by their operator and their epoch, which two jobs may have in common. So a
 job deletes and commits nothing in a directory that names another. The name of a job is its
 checkpoint directory: it is the same after a restart, an upgrade and a takeover. A job that restores
-a savepoint of another job goes on with that one's output, and so becomes the owner in its place;
+a savepoint of another job continues that one's output, and so becomes the owner in its place;
 the one before is refused from then on.
 """
 
@@ -67,7 +67,7 @@ def _content(owner: SinkOwner) -> bytes:
 
 
 def _shown(content: bytes) -> str:
-    """Whatever somebody wrote there is shown as it is."""
+    """The content of the file as text; unknown content is shown as it is."""
     try:
         read = json.loads(content)
         return f"sink {read['sink']} of job {read['job']}"

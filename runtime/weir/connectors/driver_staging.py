@@ -1,8 +1,9 @@
-"""Carries sealed rows from the slots to the driver, for sinks that live in the driver alone.
+"""Carries sealed rows from the slots to the driver, for sinks that exist only in the driver.
 
-Rows wait in staged Arrow files until the driver takes them. Without a path of the user's choice
-they wait in the temporary directory of one machine, which is where jobs without a cluster run. What
-an earlier driver staged may be gone with it, and then so is whatever would have shown it.
+Rows are staged in Arrow files until the driver reads them. If the user sets no path, the files are
+in the temporary directory of the machine, which is enough for jobs without a cluster. Rows that an
+earlier driver staged may be lost with it; its memory or console, which would show them, is lost
+too.
 """
 
 import tempfile
@@ -25,17 +26,17 @@ from weir.storage.stores import store_for
 
 @dataclass(frozen=True, slots=True)
 class DriverStaging:
-    """A place that all slots and the driver reach."""
+    """A directory that all slots and the driver can reach."""
 
     url: str
     token: str
     storage: Mapping[str, str] = field(default_factory=dict)
     is_named: bool = False
-    """The user named the place, so that another job may have been given the same one."""
+    """The user set the directory, so another job may use the same one."""
 
     @classmethod
     def at(cls, url: str, storage: Mapping[str, str]) -> Self:
-        """A scratch under this URL, or a temporary one if it is empty."""
+        """Staging at this URL, or in a temporary directory if it is empty."""
         token = new_token()
         place = url or f"file://{tempfile.gettempdir()}/weir-{token}"
         return cls(place, token, storage, is_named=bool(url))
@@ -52,7 +53,7 @@ class DriverStaging:
 
 @dataclass(frozen=True, slots=True)
 class StagedRows:
-    """The driver's end of a scratch."""
+    """The staged rows as the driver reads them."""
 
     staging: Staging
     token: str

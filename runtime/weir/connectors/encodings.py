@@ -1,7 +1,7 @@
-"""How rows become the bytes of a file, piece by piece, and tables again.
+"""Encodes rows as the bytes of a file, piece by piece, and decodes them.
 
-An encoding knows one file format and nothing of where files live or when they become visible. Each
-piece that is appended can be large, so that Parquet gets decent row groups.
+An encoding knows one file format, and not where files are stored or when they become visible. Each
+appended piece can be large, so that Parquet gets row groups of a good size.
 """
 
 import io

@@ -34,7 +34,7 @@ class Blocks(Protocol):
     def count(self) -> int: ...
 
     def identity(self) -> bytes:
-        """What tells this file from a longer or shorter one without reading all of it."""
+        """Distinguishes this file from a longer or shorter one without reading all of it."""
 
     def raw(self, block: int) -> bytes: ...
 
@@ -43,7 +43,7 @@ class Blocks(Protocol):
 
 
 def blocks_of(encoding: Encoding, file: pa.NativeFile, schema: pa.Schema | None) -> Blocks:
-    """Open a file; JSON, which has no schema of its own, is read by this one or by guessing."""
+    """Open a file; JSON has no schema, so it is read with this one or with an inferred one."""
     if encoding is Encoding.JSON:
         return JsonBlocks(file, schema)
     return ParquetBlocks(file)

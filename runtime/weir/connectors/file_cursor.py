@@ -1,4 +1,4 @@
-"""Reads on in one file from any position, after making sure that it is the file it was.
+"""Reads one file from any position, after checking that the file has not changed.
 
 A position is ``block:row:digest``: the next row, and a digest of every block up to that row's own.
 The row after the last one is row zero of the block behind the last.
@@ -22,7 +22,7 @@ class SplitChanged(JobRejected):
 
 
 class Position(NamedTuple):
-    """Where reading goes on."""
+    """The next row to read."""
 
     block: int
     row: int

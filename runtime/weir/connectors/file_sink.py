@@ -6,8 +6,8 @@ the same files, because a file's place depends on its transaction alone and not 
 savepoint may hold one that was committed under another number since. So the files of one commit may
 be moved side by side, in any order, as long as all of them are there before the record is.
 
-Whoever follows the records sees each commit at once and whole (``committed_files``). Whoever lists
-the directory, as Spark does, sees the same files, though those of one commit one after another.
+A reader of the records sees each commit atomically (``committed_files``). A reader that lists the
+directory, as Spark does, sees the same files, but those of one commit appear one after another.
 """
 
 import os

@@ -4,8 +4,8 @@ Files must appear whole, by a rename or an upload, and never change: a position 
 the blocks up to the one it lies in, and a restored reader refuses a file in which they differ,
 because the rows behind the position would not be those that a checkpoint counts on (spec R5).
 
-A remote file is fetched piece by piece into an unnamed local file on a thread of its own, for a
-reader never waits; a local one is read in place.
+A separate thread fetches a remote file piece by piece into an unnamed local file, because a reader
+never waits; a local file is read in place.
 """
 
 import logging
@@ -36,7 +36,7 @@ FETCH_REST_MS = 5
 FETCH_BYTES = 8 << 20
 """Of a remote file, fetched at once."""
 MOST_AT_ONCE = 10_000
-"""Files that one look names; the next look goes on behind them."""
+"""Files that one discovery returns; the next one continues behind them."""
 _HIDDEN = ("_", ".")
 _LOCAL = "file://"
 
@@ -73,7 +73,7 @@ class FileSource:
         return Discovery(splits, after, is_final=self.bounded)
 
     def _warn_of_passed_over(self, found: "Listing") -> None:
-        """Once: Spark passes over subdirectories too, but somebody may not know that."""
+        """Warn once that subdirectories are not read; Spark does not read them either."""
         if found.nested and not self.is_recursive and not self._warned:
             self._warned.add(found.directory)
             log.warning(
@@ -103,7 +103,7 @@ class FileSource:
         return store_for(self.url, self.storage)
 
     def __reduce__(self) -> tuple[type["FileSource"], tuple[object, ...]]:
-        """Another process makes a store of its own."""
+        """The store; each process makes its own."""
         settings = (self.url, self.encoding, self.schema, self.bounded, self.storage)
         return FileSource, (*settings, self.is_recursive)
 

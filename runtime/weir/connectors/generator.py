@@ -1,8 +1,8 @@
-"""A source that makes its rows up: for demonstrations, tests and measurements.
+"""A source that generates its rows: for demonstrations, tests and measurements.
 
-Splits are numbers and positions are offsets, so the replay is exact after any failure. A rate is
-kept by saying that nothing is there yet; nobody sleeps here. The schedule begins when a split is
-opened: a job that was down does not make up for it with a burst.
+Splits are numbers and positions are offsets, so the replay is exact after any failure. The reader
+keeps a rate by returning no rows yet; it never sleeps. The schedule begins when a split is opened:
+a job that was down does not catch up with a burst.
 """
 
 import math

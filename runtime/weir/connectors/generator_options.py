@@ -1,7 +1,7 @@
-"""The generator in the words of a user's options.
+"""Builds the generator source from a user's options.
 
-``expected_rows`` answers from the same options, so that a test or a demonstration can recompute
-what a job must have seen, with no job at all.
+``expected_rows`` takes the same options, so that a test or a demonstration can recompute the input
+of a job without running it.
 """
 
 from weir.connectors.generator import GeneratorSource

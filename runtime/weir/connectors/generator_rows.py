@@ -1,9 +1,8 @@
-"""Says which row stands at which offset of a generated split, by arithmetic alone.
+"""Computes the row at any offset of a generated split.
 
-A row depends on nothing but the recipe, its split and its offset. So any range of rows can be made
-anew, by a reader that was restored as by a test that checks a job's results; and nothing has to be
-remembered to replay. One hash of the offset serves the key, the value and the lateness of a row,
-each from other bits of it.
+A row depends only on the recipe, its split and its offset. So a restored reader, or a test that
+checks a job's results, can recompute any range of rows, and a replay needs no other state. One hash
+of the offset gives the key, the value and the lateness of a row, each from different bits.
 """
 
 from dataclasses import dataclass
@@ -63,7 +62,7 @@ class Recipe:
     step_ms: int = 1
     """Event time of a split's first row, and from each row to the next."""
     out_of_orderness_ms: int = 0
-    """A row is at most so much older than its place in the split says."""
+    """A row is at most so much older than its offset implies."""
     seed: int = 0
 
     @property

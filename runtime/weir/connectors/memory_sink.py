@@ -15,7 +15,7 @@ from weir.ports.operators import TaskInfo
 from weir.ports.sinks import SinkOwner
 
 LIMIT_BYTES = 256 << 20
-"""Of all rows in memory, unless the job says otherwise."""
+"""Of all rows in memory, unless the job sets another limit."""
 
 
 @dataclass(frozen=True, slots=True)

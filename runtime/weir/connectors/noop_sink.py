@@ -1,4 +1,4 @@
-"""A sink that throws everything away, by Spark's name ``noop``: to measure what comes before it."""
+"""A sink that discards all rows, by Spark's name ``noop``: to measure the operators before it."""
 
 from dataclasses import dataclass
 

@@ -1,9 +1,9 @@
 """Spark's ``rate`` source: so many rows a second, each with its number and its time.
 
 Value ``v`` belongs to the moment ``start + v / rowsPerSecond``, is there from that moment on, and
-bears it as its timestamp. The start is drawn once, by the first look of a job, and is part of every
-split's id; so any range of rows can be made anew, with the same times, after any failure. A job
-that was down makes up for it, as in Spark. Split ``i`` of ``n`` has the values ``i, i + n, …``, so
+has it as its timestamp. The first discovery of a job sets the start, which is part of every split's
+id; so any range of rows can be recomputed, with the same times, after any failure. A job that was
+down catches up, as in Spark. Split ``i`` of ``n`` has the values ``i, i + n, …``, so
 that all splits are at about the same time.
 """
 
@@ -37,7 +37,7 @@ def wall_clock() -> int:
 
 
 class RateSplit(NamedTuple):
-    """One split, as its id says it."""
+    """One split, as its id describes it."""
 
     start_ms: int
     number: int

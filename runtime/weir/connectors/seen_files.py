@@ -1,9 +1,9 @@
 """Remembers which files a source has found: a file is its whole path.
 
-The memory travels in checkpoints as text: an object that maps each directory to the names of its
-files. Older checkpoints hold a plain list of names; those are files of the directory that the job
-reads now, for nothing else was written down. What was read from the text last is kept, so that a
-look which finds nothing new parses and writes nothing.
+Checkpoints hold the files as JSON text: an object that maps each directory to the names of its
+files. Older checkpoints hold a plain list of names, which are files of the directory that the job
+reads now. The text that was parsed last is cached, so that a discovery without new files parses and
+writes nothing.
 """
 
 import json

@@ -1,9 +1,9 @@
 """Where sealed rows wait for their commit: one file a transaction, under ``_staging``.
 
-Names that begin with an underscore are hidden from whoever reads the directory as a table, Spark
-included. A writer's rows go to an unnamed local file first, in pieces, so that memory is bounded
-and a crash leaves nothing behind; sealing only puts that file aside, and the encoding of the last
-piece, the upload and the flush to disk happen beside the mailbox.
+Readers that take the directory for a table, such as Spark, skip names that begin with an
+underscore. A writer's rows go to an unnamed local file first, in pieces, so that memory is bounded
+and a crash leaves nothing behind. Sealing only sets that file aside; another thread encodes the
+last piece, uploads the file and flushes it to disk, so that the mailbox does not wait.
 """
 
 import tempfile
@@ -87,7 +87,7 @@ class StagedFile:
             self._encode_waiting()
 
     def make_durable(self) -> None:
-        """May be called again: after a failure it tries anew, after a success it does nothing."""
+        """May be called again: after a failure it retries, after a success it does nothing."""
         with self._uploading:
             if self._file.closed:
                 return
@@ -105,7 +105,7 @@ class StagedFile:
             self._file.close()
 
     def __del__(self) -> None:
-        """A transaction that never became durable ends with whoever knew of it."""
+        """Delete the local file of a transaction that never became durable."""
         self.drop()
 
     def _encode_waiting(self) -> None:

@@ -1,8 +1,8 @@
-"""Names a staged file so that the name alone says who made it and that nobody else did.
+"""Names a staged file so that the name identifies its writer.
 
-The maker's epoch and attempt let a later attempt tell the leftovers of a dead one from its own. The
-token is drawn anew whenever a job's graph is built: two jobs that were given one directory by
-mistake never take each other's files for their own.
+By the epoch and the attempt in a name, a later attempt distinguishes the leftovers of a dead one
+from its own files. Every build of a job's graph draws a new token: two jobs that use one directory
+by mistake never take each other's files for their own.
 """
 
 import uuid
@@ -45,7 +45,7 @@ def first_name(place: TaskInfo, token: str) -> TransactionName:
 
 
 def parse(text: str) -> TransactionName | None:
-    """None if nobody here made this name."""
+    """The parsed name; None if it is not a transaction's."""
     parts = text.rsplit("-", _NUMBERS + 1)
     numbers = parts[1:-1]
     if len(numbers) != _NUMBERS or not all(number.isdecimal() for number in numbers):

@@ -27,7 +27,7 @@ class Expression:
     label: str = ""
     """The alias."""
     is_written: bool = False
-    """By the user, so that nobody knows how loosely its pieces hold together."""
+    """The user wrote it, so its operators may bind loosely and it needs parentheses."""
 
     @property
     def operand(self) -> str:

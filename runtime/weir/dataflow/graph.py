@@ -282,7 +282,7 @@ def _inherited(links: Sequence[_Link]) -> int:
 
 
 def _with_broadcast_edges(head: Head, broadcast: Sequence[EdgeId]) -> Head:
-    """A function is told which of its edges are its broadcast input."""
+    """A function head with the edges that are its broadcast input."""
     return replace(head, broadcast=tuple(broadcast)) if isinstance(head, FunctionHead) else head
 
 

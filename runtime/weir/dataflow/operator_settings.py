@@ -1,4 +1,4 @@
-"""Checks what a user asks of one operator: its name for good, and how wide it is."""
+"""Checks the settings of one operator: its uid and its parallelism."""
 
 import re
 

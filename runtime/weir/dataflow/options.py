@@ -1,7 +1,7 @@
-"""The options of one source or sink, as the user wrote them, and who asked for which.
+"""The options of one source or sink, as the user wrote them, and which of them were read.
 
-Names are compared without case, as in Spark. A factory asks for what it understands; what nobody
-asked for is probably mistyped, and is refused before anything runs.
+Names are compared without case, as in Spark. A factory reads the options that it supports; an
+option that was not read is probably mistyped, and is refused before the job runs.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ class Options(Mapping[str, str]):
 
     @property
     def schema(self) -> pa.Schema | None:
-        """What ``schema(…)`` declared, for sources that need to be told."""
+        """The schema that ``schema(…)`` declared, for sources that need one."""
         self._asked["schema()"] = None
         return self.declared
 

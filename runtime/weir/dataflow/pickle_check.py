@@ -1,7 +1,7 @@
-"""Finds out, before a job starts, whether all of it can travel to the slots by pickle.
+"""Checks, before a job starts, that all stages of its graph can be pickled.
 
-A slot that cannot be told its work fails far from the user's editor, so each stage is pickled once
-here. The pickler is the caller's: the one that really carries the graph.
+A stage that cannot be pickled would otherwise fail when the slots start, far from the user's code,
+so each stage is pickled once here. The caller passes the pickler that later sends the graph.
 """
 
 import inspect

@@ -1,12 +1,12 @@
-"""What a user writes to keep state beside a stream and not by key: functions over Arrow batches.
+"""Base classes of user functions with operator state, over Arrow batches.
 
-PySpark has no word for operator state, so the words here are Flink's (``ProcessFunction``,
-``BroadcastProcessFunction``, union list state, broadcast state), in PySpark's manner: states are
-declared in ``init`` with a handle, values are tuples, and ``close`` ends it all.
+PySpark has no operator state, so the names are Flink's (``ProcessFunction``,
+``BroadcastProcessFunction``, union list state, broadcast state), in PySpark's style: ``init``
+declares states with a handle, values are tuples, and ``close`` releases resources.
 
-A function declares its states in ``init`` and touches them nowhere before ``open``. ``init`` is
-called once where the stream is described, on a copy, so that the graph knows of the states; that is
-why it must not open anything.
+A function declares its states in ``init`` and does not use them before ``open``. ``init`` is also
+called once on a copy when the stream is described, so that the graph knows the states; that is why
+it must not open anything.
 """
 
 from collections.abc import Iterable, Iterator
@@ -105,7 +105,7 @@ class ProcessFunction:
         """Begin, as the subtask of this index among so many; what was restored is there."""
 
     def processBatch(self, batch: pa.RecordBatch) -> Made:  # noqa: N802
-        """Take a batch of the stream. How many rows it has is nobody's promise."""
+        """Take a batch of the stream. The number of its rows is not guaranteed."""
         raise NotImplementedError
 
     def finish(self) -> Made:

@@ -1,4 +1,4 @@
-"""Holds what the user's functions give back to what was declared, and shows rows in messages."""
+"""Checks the results of user functions against the declared schema, and shows rows in messages."""
 
 import pyarrow as pa
 
@@ -8,7 +8,7 @@ LONGEST_ROW = 200
 
 
 class ResultMismatch(Exception):
-    """A result that is not as declared; whoever called the function says which one it was."""
+    """A result does not match the declared schema; the caller adds the function's name."""
 
 
 def fitted(made: object, declared: pa.Schema) -> Batch:

@@ -117,7 +117,7 @@ class MapInArrow:
         return self.title or f"mapInArrow({name_of(self.function)})"
 
     def origin_of(self, column: str) -> str:
-        """Nobody knows what a function does to a column."""
+        """Empty: a function may change any column."""
         del column
         return ""
 
@@ -143,7 +143,7 @@ class MapInPandas:
         return self.title or f"mapInPandas({name_of(self.function)})"
 
     def origin_of(self, column: str) -> str:
-        """Nobody knows what a function does to a column."""
+        """Empty: a function may change any column."""
         del column
         return ""
 

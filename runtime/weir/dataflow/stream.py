@@ -179,8 +179,8 @@ class Stream:
     def withWatermark(self, eventTime: str, delayThreshold: str) -> "Stream":  # noqa: N802, N803
         """Tell the time by this column, and wait so long for late rows: ``("ts", "10 seconds")``.
 
-        Call it right after ``load()``, before the stream is used twice: time is told where rows are
-        read, and a stream with a watermark is another source than the same one without.
+        Call it right after ``load()``, before the stream is used twice: the source assigns event
+        time, so a stream with a watermark is another source than the same one without.
         """
         self._require(eventTime, "withWatermark")
         kind = self.schema.field(eventTime).type
@@ -215,7 +215,7 @@ class Stream:
     def repartition(self, numPartitions: int | str, *columns: str) -> "Stream":  # noqa: N803
         """Spread rows anew: evenly, or by the columns given, over so many subtasks.
 
-        The number is the parallelism of whatever comes next, unless that has a wish of its own.
+        The number is the parallelism of the next operator, unless that sets another.
         """
         chosen = 0
         if isinstance(numPartitions, str):
@@ -243,7 +243,7 @@ class Stream:
     def uid(self, name: str) -> "Stream":
         """Name the operator for good: its state is found by this name after an upgrade.
 
-        A step without state has no use for one, unless it begins a stage of its own.
+        A step without state needs none, unless it begins a new stage.
         """
         uid = written_uid(name)
         return self._wishing("uid", lambda settings: replace(settings, uid=uid))

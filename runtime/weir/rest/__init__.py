@@ -1,4 +1,4 @@
-"""The driver's face to people and tools: pages about a job, orders to it, and its metrics.
+"""The driver's REST API: queries about a job, commands to it, and its metrics.
 
 Nothing here knows the driver. A page is asked of a view, an order is handed to it, and both answer
 at once; so no client, however slow or however many, can hold a job up.

@@ -1,4 +1,4 @@
-"""The API put together. Versioned, described by itself, and unaware of any driver."""
+"""Builds the versioned REST API, with its OpenAPI description, for any ``JobView``."""
 
 from fastapi import APIRouter, FastAPI, Response
 from fastapi.responses import PlainTextResponse

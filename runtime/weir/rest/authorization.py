@@ -1,6 +1,6 @@
-"""Who may change a job, or hear all about it: whoever bears its token.
+"""Authorizes requests by the job's bearer token.
 
-The token is compared in constant time and goes nowhere from here (spec X1, X4).
+The token is compared in constant time and never leaves this module (spec X1, X4).
 """
 
 import secrets
@@ -16,10 +16,10 @@ BEARER = HTTPBearer(auto_error=False, description="The token that the driver was
 
 
 class Guard:
-    """Knows the token and tells it to nobody."""
+    """Holds the token and compares it; it never reveals the token."""
 
     def __init__(self, token: str) -> None:
-        assert token, "an empty token would let everybody in"
+        assert token, "an empty token would admit every client"
         self._token = token.encode()
 
     def admits(self, given: str) -> bool:
@@ -58,4 +58,4 @@ def bears_token(
 
 
 ONLY_BEARER = [Depends(bears_token)]
-"""What a path depends on that is not for everybody."""
+"""Dependency of the endpoints that need the token."""

@@ -1,10 +1,10 @@
-"""What every body of the API has in common, and the body of every refusal."""
+"""Base class of the API's bodies, and the body of a refusal."""
 
 from pydantic import BaseModel, ConfigDict
 
 
 class Body(BaseModel):
-    """A value that travels as JSON. A reader ignores what a newer server says beyond it."""
+    """A value that is sent as JSON. A reader ignores the additional fields of a newer server."""
 
     model_config = ConfigDict(
         frozen=True,

@@ -1,8 +1,8 @@
-"""Tries the job's certificate before anybody depends on it (spec X1, U3).
+"""Verifies the job's certificate when the driver starts (spec X1, U3).
 
-The operator and the slots believe a driver by the job's authority alone. With a certificate of
-another one, or one that is past its day, they would find nobody there and could say no more than
-that. So a driver greets itself first, in memory, and where that fails it does not start at all.
+The operator and the slots trust a driver by the job's certificate authority alone. With a
+certificate of another authority, or an expired one, they could only report that no driver answers.
+So a driver first does a TLS handshake with itself, in memory, and refuses to start if that fails.
 """
 
 import ssl
@@ -12,11 +12,11 @@ from weir.errors import JobRejected
 from weir.wire.authenticated_sockets import Tls
 
 ROUNDS = 4
-"""Enough for all that is said in a handshake, whatever the version."""
+"""Enough for every message of a handshake, in any TLS version."""
 
 
 def check_certificate(tls: Tls) -> None:
-    """Refuse a certificate that nobody who trusts the job's authority would believe."""
+    """Refuse a certificate that a client with the job's authority would not accept."""
     try:
         listener = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         listener.load_cert_chain(tls.certificate, tls.key)

@@ -1,4 +1,4 @@
-"""What the API says about checkpoints, in the words of Flink's REST API.
+"""The API's models of checkpoints, with the names of Flink's REST API.
 
 A figure that Weir does not have is left out rather than invented.
 """
@@ -184,7 +184,7 @@ class CheckpointStatistics(Body):
     summary: Summary
     latest: Latest
     history: tuple[Checkpoint, ...]
-    """The newest first; older ones are forgotten."""
+    """The newest first; older ones are dropped."""
 
 
 class Externalization(Body):
@@ -195,7 +195,7 @@ class Externalization(Body):
 
 
 class CheckpointingSettings(Body):
-    """How the job was told to take checkpoints. Times are milliseconds."""
+    """The checkpointing settings of the job. Times are milliseconds."""
 
     mode: str
     interval: int

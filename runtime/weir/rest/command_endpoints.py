@@ -1,7 +1,7 @@
-"""The orders that only the bearer of the job's token may give.
+"""The endpoints that change a job, which need the job's token.
 
-Each is answered with its request as it stands; a client that wants to know the end of it asks for
-the request later, or waits a little with the first question. Waiting holds no thread.
+The answer is the current state of the request. A client that needs the outcome asks for the request
+later, or sets a time to wait. Waiting blocks no thread.
 """
 
 import asyncio
@@ -36,11 +36,11 @@ POLL_SECONDS = 0.05
 
 REFUSED: dict[int | str, dict[str, object]] = {401: {"model": Problem}, 409: {"model": Problem}}
 
-router = APIRouter(prefix="/job", tags=["orders"])
+router = APIRouter(prefix="/job", tags=["commands"])
 
 
 class SavepointBody(Body):
-    """Where a savepoint goes."""
+    """The body of a savepoint command."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -51,10 +51,10 @@ class SavepointBody(Body):
 
 
 class StopBody(SavepointBody):
-    """Where the last savepoint goes, and whether the job is drained first."""
+    """The body of a stop command."""
 
     drain: bool = False
-    """Let event time run to its end and fire every timer: for a job that will not go on."""
+    """Let event time run to its end and fire every timer: for a job that will not continue."""
 
 
 Wait = Annotated[
@@ -64,7 +64,7 @@ Wait = Annotated[
 
 
 class RequestWaiter:
-    """Takes an order down and waits with the client; one for each request."""
+    """Starts a request and waits for its end, up to the time that the client set."""
 
     def __init__(
         self,
@@ -88,11 +88,11 @@ class RequestWaiter:
 
     async def take(self, order: Command) -> RequestState:
         state = await self.follow(self._view.order(order, self._key))
-        assert state is not None, "what was just ordered is known"
+        assert state is not None, "a request that was just made is known"
         return state
 
     async def follow(self, request: str) -> RequestState | None:
-        """The request as it stands when it has ended, when time is up, or when the server ends."""
+        """The request's state once it has ended, the time is up, or the server ends."""
         until = time.monotonic() + self._wait
         state = self._view.request(request)
         while _is_open(state) and time.monotonic() < until and not self._app.state.is_closing:

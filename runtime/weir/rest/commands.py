@@ -1,4 +1,4 @@
-"""What a client may ask a job to do, and how the asking stands."""
+"""The commands to a job, and the state of the request that each of them makes."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,12 +8,12 @@ from weir.rest.body import Body
 
 @dataclass(frozen=True, slots=True)
 class TakeCheckpoint:
-    """Now, whatever the schedule says."""
+    """Take a checkpoint now, independent of the schedule."""
 
 
 @dataclass(frozen=True, slots=True)
 class TakeSavepoint:
-    """Below this directory, or at the usual place if it is empty; the job goes on."""
+    """Below this directory, or in the default directory if it is empty; the job continues."""
 
     directory: str = ""
 
@@ -35,7 +35,7 @@ Command = TakeCheckpoint | TakeSavepoint | Stop | Cancel
 
 
 class RequestStatus(StrEnum):
-    """How a request stands."""
+    """The status of a request."""
 
     IN_PROGRESS = "IN_PROGRESS"
     COMPLETED = "COMPLETED"
@@ -43,7 +43,7 @@ class RequestStatus(StrEnum):
 
 
 class RequestState(Body):
-    """A request and, once it has ended, what came of it."""
+    """A request and, once it has ended, its outcome."""
 
     id: str
     status: RequestStatus

@@ -1,4 +1,4 @@
-"""The job's figures for Prometheus, under Flink's names.
+"""The job's metrics for Prometheus, under Flink's names.
 
 Flink's own reporter shows counts as gauges without the suffix that Prometheus gives to counters.
 So do we: a dashboard made for one needs only another prefix for the other. A figure that does not
@@ -29,7 +29,7 @@ TASK = "weir_task_"
 
 
 class JobCollector(Collector):
-    """Asks the view anew at every scrape; nothing is counted here."""
+    """Reads the view at every scrape; nothing is counted here."""
 
     def __init__(self, view: JobQueries) -> None:
         self._view = view
@@ -86,7 +86,7 @@ def _counts(checkpoints: CheckpointStatistics) -> tuple[Figure, ...]:
         ("totalNumberOfCheckpoints", "Checkpoints triggered.", counts.total),
         ("numberOfInProgressCheckpoints", "Checkpoints under way.", counts.in_progress),
         ("numberOfCompletedCheckpoints", "Checkpoints completed.", counts.completed),
-        ("numberOfFailedCheckpoints", "Checkpoints that came to nothing.", counts.failed),
+        ("numberOfFailedCheckpoints", "Checkpoints that failed.", counts.failed),
     )
 
 
@@ -115,7 +115,7 @@ def _path(job: str, checkpoints: CheckpointStatistics) -> Iterator[GaugeMetricFa
     if newest is not None and newest.external_path:
         family = GaugeMetricFamily(
             f"{JOB}lastCheckpointExternalPath",
-            "Always 1; the label says where the newest completed checkpoint is.",
+            "Always 1; the label has the path of the newest completed checkpoint.",
             labels=["job", "path"],
         )
         family.add_metric([job, newest.external_path], 1)

@@ -1,4 +1,4 @@
-"""What the API says about a job and its graph."""
+"""The API's models of a job and its graph."""
 
 from weir.rest.body import Body
 
@@ -30,7 +30,7 @@ class Overview(Body):
 
 
 class Subtask(Body):
-    """How one subtask is doing. Counts begin anew when it is launched."""
+    """The state of one subtask. Counts start again when it is launched."""
 
     index: int
     slot: str

@@ -1,7 +1,7 @@
-"""How the command line finds the jobs of this machine: a private file for each.
+"""A private file for each job of this machine, by which the command line finds it.
 
-A job writes where its API listens and the token that opens it; the file can be read by its owner
-alone. A file whose process is gone says nothing any more and is removed by whoever sees it.
+A job writes the address of its API and its token into the file, which only its owner can read. A
+reader that finds a file of a dead process removes the file.
 """
 
 import os
@@ -15,7 +15,7 @@ SUFFIX = ".json"
 
 
 class Endpoint(BaseModel):
-    """Where one job is reached. The token is never shown."""
+    """The address and the token of a job's API. The token is never shown."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -28,7 +28,7 @@ class Endpoint(BaseModel):
 
 
 def directory() -> Path:
-    """Of this user: gone with the session where the system offers that."""
+    """The registry of this user; it ends with the login session where the system supports that."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     return (Path(runtime) if runtime else Path.home() / ".local" / "state") / "weir"
 
@@ -76,7 +76,7 @@ def _read(path: Path) -> Endpoint | None:
 
 
 def _parsed(path: Path) -> Endpoint | None:
-    """What is not a file of ours is nobody's endpoint."""
+    """The endpoint in a file; None if the file is missing or has other content."""
     try:
         return Endpoint.model_validate_json(path.read_bytes())
     except (FileNotFoundError, PermissionError, ValidationError):

@@ -1,6 +1,6 @@
-"""What the API needs of a job: pages to show and somebody to take orders.
+"""The interface between the API and a job: queries about the job, and commands to it.
 
-Every method answers at once, from any thread. An order is only taken down; what comes of it is
+Every method returns at once, from any thread. A command only starts a request; its outcome is
 looked up later by the request's id.
 """
 
@@ -18,7 +18,7 @@ from weir.rest.job_overview import Graph, Overview
 
 
 class JobQueries(Protocol):
-    """A job to be looked at. What is not known (any more) is None."""
+    """Queries about a job. None means that the answer is not known, or not any more."""
 
     def overview(self) -> Overview: ...
 
@@ -36,18 +36,18 @@ class JobQueries(Protocol):
 
 
 class JobCommands(Protocol):
-    """A job to be told what to do."""
+    """Commands to a job."""
 
     def order(self, order: Command, key: str) -> str:
-        """Take an order down; the id of its request.
+        """Start the request of a command; returns the request's id.
 
         The same key again is the same request, and nothing more is done. A key that belongs to
-        another order, or an order to a job that has ended, is refused with ``JobRejected``. An
-        empty key is like no other.
+        another command, or a command to a job that has ended, raises ``JobRejected``. An empty key
+        always starts a new request.
         """
 
     def request(self, request: str) -> RequestState | None: ...
 
 
 class JobView(JobQueries, JobCommands, Protocol):
-    """A job as its API sees it."""
+    """Queries and commands of one job."""

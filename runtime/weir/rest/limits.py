@@ -7,7 +7,7 @@ of a body that is still to come closes the connection, so that the rest is never
 
 Connections are counted where they are accepted, before TLS begins. Beyond the bound the oldest one
 that has not shown the token is closed: a client that asks at once is answered, even during a flood,
-whereas closing the newest would let a few silent connections keep everybody out.
+whereas closing the newest would let a few silent connections block all other clients.
 """
 
 import socket
@@ -20,7 +20,7 @@ from weir.rest.authorization import Guard, refusal_without_token
 from weir.rest.problems import Refusal, answer_to, refuse
 
 LONGEST_BODY = 16 << 10
-"""The largest order is a savepoint's directory of 2 KiB."""
+"""The largest command is a savepoint's directory of 2 KiB."""
 
 LONGEST_HEAD = 16 << 10
 """Of a request: its line and its headers."""
@@ -91,7 +91,7 @@ class RequestLimits:
             await self._with_body(scope, receive, send)
 
     def _judged(self, scope: Scope, headers: dict[bytes, bytes]) -> Refusal | None:
-        """Why a request that changes something may not; also who is no stranger any more."""
+        """Why a request is refused; also marks a connection that has shown the token."""
         refusal = refusal_without_token(self._guard, headers.get(b"authorization", b""))
         if refusal is None and scope["client"] is not None:
             self._strangers.trust((scope["client"][0], scope["client"][1]))

@@ -68,7 +68,7 @@ def _explained(errors: Sequence[dict[str, object]]) -> tuple[str, str, str]:
     """The first part of a request that is wrong, why, and how to write it."""
     first = errors[0]
     place = first["loc"]
-    assert isinstance(place, tuple), "pydantic says where as a tuple"
+    assert isinstance(place, tuple), "pydantic gives the location as a tuple"
     where = ".".join(str(part) for part in place)
     context = first.get("ctx")
     unfit = context.get("error") if isinstance(context, dict) else None
@@ -92,7 +92,7 @@ def _rejected(request: Request, problem: Exception) -> JSONResponse:
 
 def _unavailable(request: Request, problem: Exception) -> JSONResponse:
     del request
-    assert isinstance(problem, Unavailable), "registered for what time may heal"
+    assert isinstance(problem, Unavailable), "registered for Unavailable"
     refusal = refuse(
         HTTPStatus.SERVICE_UNAVAILABLE,
         problem.problem,

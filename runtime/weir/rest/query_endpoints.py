@@ -1,4 +1,4 @@
-"""The pages that anybody may read."""
+"""The endpoints that read, which need no token."""
 
 from http import HTTPStatus
 from typing import Annotated

@@ -1,8 +1,8 @@
-"""The page for whoever manages the job: all that a decision about it depends on, in one answer.
+"""The endpoint for the manager of a job, such as an operator: the job's whole report in one answer.
 
-It names every request that was made of the job, so it is shown to the bearer of the token alone.
-Whoever knows a version of the report may wait for the next one, and so hears of a change soon
-without asking often. Waiting holds no thread.
+The report names every request to the job, so it needs the token. A client that has a version of the
+report can wait for the next one, and so learns of a change without polling often. Waiting blocks no
+thread.
 """
 
 import asyncio
@@ -33,10 +33,10 @@ Wait = Annotated[
 
 @router.get("/report", dependencies=ONLY_BEARER, responses={401: {"model": Problem}})
 async def report(request: Request, view: View, after: After = "", wait: Wait = 0) -> JobReport:
-    """The report when it is another, when time is up, or when the server ends."""
+    """The report once its version differs, the time is up, or the server ends."""
     until = time.monotonic() + wait
-    told = view.report().stamped()
-    while told.version == after and time.monotonic() < until and not request.app.state.is_closing:
+    found = view.report().stamped()
+    while found.version == after and time.monotonic() < until and not request.app.state.is_closing:
         await asyncio.sleep(POLL_SECONDS)
-        told = view.report().stamped()
-    return told
+        found = view.report().stamped()
+    return found

@@ -1,7 +1,7 @@
-"""Serves the API on a thread of its own, beside the driver's loop.
+"""Serves the API on a thread beside the driver's loop.
 
-With the job's certificate it speaks HTTPS, as everything else of the job is encrypted then
-(spec X1); the token says who may ask for what.
+With the job's certificate it serves HTTPS, as all other connections of the job are encrypted then
+(spec X1); the token authorizes requests.
 """
 
 import errno
@@ -41,7 +41,7 @@ HERE = ListenAddress()
 
 
 class RestServer:
-    """One job's API; ``url`` tells where it listens."""
+    """The server of one job's API, at ``url``."""
 
     def __init__(self, view: JobView, token: str, place: ListenAddress = HERE) -> None:
         if place.tls is not None:
@@ -86,7 +86,7 @@ class RestServer:
         log.info("The job's API listens at %s.", self.url)
 
     def close(self) -> None:
-        """Answer what was asked, then stop. Whoever waits for a request is told how it stands."""
+        """Answer open requests, then stop; a client that waits gets the current state."""
         self._app.state.is_closing = True
         self._server.should_exit = True
         if self._thread.is_alive():

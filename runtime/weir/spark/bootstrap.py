@@ -76,7 +76,7 @@ class BootstrappedState:
     kind: str
     """Empty for running aggregates, whose files name none."""
     once: tuple[str, ...] = ()
-    """Columns of the frame that tell the rows of a key apart; a list's rows need not differ."""
+    """Columns of the frame that identify a row of a key; a list's rows need not differ."""
 
     @property
     def unique(self) -> tuple[str, ...]:
@@ -120,7 +120,7 @@ class Savepoint:
 
     @classmethod
     def new(cls, max_parallelism: int) -> "Savepoint":
-        """The job must have the same max parallelism, or none of its own."""
+        """The job must have the same max parallelism, or set none."""
         if not 0 < max_parallelism <= MAX_PARALLELISM_LIMIT:
             raise JobRejected(
                 f"max parallelism {max_parallelism} is out of range",
@@ -148,10 +148,10 @@ class Savepoint:
     ) -> "Savepoint":
         """A processor's list state: any number of rows for each key.
 
-        They are in the list as ``order`` sorts them, because a frame has no order of its own.
+        ``order`` sorts the rows of the list, because a DataFrame has no order.
         """
         columns = _Columns(uid, name, frame, tuple(key)).under("value", value)
-        columns.refuse_unless(bool(order), "no column says the order of the list", "name one")
+        columns.refuse_unless(bool(order), "no column defines the order of the list", "name one")
         place = Window.partitionBy(*map(columns.column, key)).orderBy(*map(columns.column, order))
         ordinal = (F.row_number().over(place) - 1).cast(LongType())
         return self.withState(columns.adding(ORDINAL.name, ordinal).state(ListState.kind))
@@ -234,7 +234,7 @@ class Savepoint:
         return replace(self, states=(*self.states, state))
 
     def write(self, path: str) -> str:
-        """Make the savepoint in a directory that is new; where it is, as jobs are told it."""
+        """Write the savepoint to a new directory; returns its URL for ``--from``."""
         location = as_url(path).rstrip("/")
         if not self.states or is_memory(location):
             raise JobRejected(

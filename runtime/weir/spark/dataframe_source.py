@@ -1,6 +1,6 @@
-"""Any Spark DataFrame as a bounded source: whatever Spark can read flows in through Spark.
+"""A bounded source that reads a Spark DataFrame.
 
-Spark reads the DataFrame once, when the job looks for its splits for the first time, into files
+Spark reads the DataFrame once, when the job discovers its splits for the first time, into files
 beside the job's checkpoints; each file is a split that can be read again from any position. A
 restored job finds the files that its checkpoint names and does not ask Spark again, so the replay
 is exact even if the DataFrame would not come out the same way twice (spec R5).

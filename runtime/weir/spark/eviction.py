@@ -1,9 +1,9 @@
-"""Saves a job before its driver is sent away.
+"""Takes a checkpoint when the driver is evicted.
 
-SIGTERM is a fault, not a cancellation: somebody else needs the machine, and the job will go on
-elsewhere (spec C12). With time to spare a checkpoint is taken first, so that nothing has to be
-repeated; without it the job goes on from the one before (spec R8). How far it came is left behind
-for whoever starts it again.
+SIGTERM is a fault, not a cancellation: the machine is needed for something else, and the job
+continues elsewhere (spec C12). If there is time, the driver takes a checkpoint first, so that no
+work is repeated; otherwise the job continues from the one before (spec R8). The driver writes a
+final report for the process that starts the job again.
 """
 
 import logging
@@ -29,28 +29,28 @@ TERMINATED = 128 + signal.SIGTERM
 
 
 def save_before_eviction(job: StreamingJob) -> None:
-    """Only the main thread may say what a signal does; a job started elsewhere just ends."""
+    """Handle SIGTERM. Only the main thread can; a job started in another thread ends at once."""
     if threading.current_thread() is threading.main_thread():
         place = termination_log(os.environ)
         signal.signal(signal.SIGTERM, lambda number, frame: _evicted(job, place, number, frame))
 
 
 def _evicted(job: StreamingJob, place: Path | None, number: int, frame: FrameType | None) -> None:
-    """A handler must be short, and the main thread may be waiting for the job."""
+    """Start a thread: a handler must be short, and the main thread may be waiting for the job."""
     del number, frame
     threading.Thread(target=_save_and_exit, args=(job, place), name="weir-eviction").start()
 
 
 def _save_and_exit(job: StreamingJob, place: Path | None) -> None:
-    log.warning("This driver is told to go; taking a checkpoint first.")
+    log.warning("The driver received SIGTERM and takes a checkpoint before it ends.")
     driver = job.driver
     try:
         saved = driver.outcome_of(driver.ask(CheckpointKind.CHECKPOINT))
         assert saved is not None, "what was just asked is known"
         answer = describe_outcome(saved.result(GRACE_SECONDS))
-        log.warning("The checkpoint before it goes %s.", answer)
+        log.warning("The checkpoint before its end %s.", answer)
     except TooLate:
-        log.warning("There was no time for a checkpoint; the job goes on from the one before.")
+        log.warning("The checkpoint timed out; the job continues from the one before.")
     finally:
         _exit(job, place)
 

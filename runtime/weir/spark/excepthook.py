@@ -1,8 +1,8 @@
-"""Shows an error of Weir that ends a script as a message, without a trace of Weir's own calls.
+"""Prints an uncaught error of Weir as a message instead of a traceback.
 
-``weir run`` does so by itself; this is for ``python job.py``. Such an error names the thing, the
-cause and the remedy, and the only line that matters beside them is the script's own. Any other
-exception is a mistake in the script, or in Weir, and keeps its whole trace.
+``weir run`` does so by itself; this is for ``python job.py``. Such an error names the problem, the
+cause and the remedy; beside them only the line of the script matters. Any other exception is a
+mistake in the script, or in Weir, and keeps its traceback.
 """
 
 import logging
@@ -15,7 +15,7 @@ from weir.ports.user_code_errors import user_frames
 
 
 class PlainErrorHook:
-    """What Python calls for an exception that nothing has caught."""
+    """A ``sys.excepthook``, which Python calls for an uncaught exception."""
 
     def __init__(self) -> None:
         self._otherwise = sys.excepthook
@@ -36,6 +36,6 @@ class PlainErrorHook:
 
 
 def install_excepthook() -> None:
-    """From now on, in this process; a second call changes nothing."""
+    """Install the hook in this process; a second call changes nothing."""
     if not isinstance(sys.excepthook, PlainErrorHook):
         sys.excepthook = PlainErrorHook()

@@ -1,10 +1,9 @@
-"""Turns the ``initialState`` of processors into the savepoint that a new job begins with.
+"""Writes the ``initialState`` of processors as the savepoint that a new job starts from.
 
-The rows become state, a list for each key, written by Spark's tasks into files by key group. So
-they are spread like every other state, they are handed to ``handleInitialState`` exactly once
-whatever fails, and a job that goes on from a checkpoint does not see them again: in its checkpoints
-they are gone as they are used up. The savepoint is the job's own and is deleted like an old
-checkpoint.
+The rows become state, a list for each key, which Spark's tasks write into files by key group. So
+they are distributed like all other state, ``handleInitialState`` gets them exactly once after any
+failure, and a job that restores a later checkpoint does not see them again, because used rows are
+removed from the state. The savepoint belongs to the job and is deleted like an old checkpoint.
 
 As in PySpark the rows have all columns of the DataFrame, and its grouping must have the types of
 the stream's, in the same order; names may differ.

@@ -1,4 +1,4 @@
-"""Makes a running job reachable: its API, and the private file that the command line reads."""
+"""Serves a running job's API, and registers the job for the command line of this machine."""
 
 import os
 import secrets

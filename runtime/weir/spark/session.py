@@ -1,4 +1,4 @@
-"""``WeirSession``: where a job begins, in PySpark's words.
+"""``WeirSession``: the entry point of a job, with PySpark's names.
 
     session = WeirSession.builder.appName("orders").config("weir.parallelism", 2).getOrCreate()
     session.readStream.format("generator").load().writeStream.format("console").start()
@@ -6,8 +6,8 @@
 Settings that begin with ``weir.`` are the job's (``weir.checkpointing.interval``), but for two that
 are about this start of it: ``weir.takeOver`` replaces a live driver of another submission, and
 ``weir.rerun`` runs a job that has finished once more. All other settings go to Spark. Under an
-operator the job's name and settings are the operator's, and those of the script are for running it
-elsewhere. This module puts the parts together and decides nothing.
+operator the operator gives the job's name and settings, and those of the script apply elsewhere.
+This module only connects the parts.
 """
 
 import logging

@@ -111,9 +111,9 @@ def job_settings(script: Mapping[str, str], variables: Mapping[str, str]) -> dic
 def with_start_settings(
     assignment: DriverEnvironment, script: Mapping[str, str]
 ) -> DriverEnvironment:
-    """What the script says about this start, beside what the environment says."""
-    said = {name: _typed(script.get(name, "false")) for name in START_SETTINGS}
-    for name, value in said.items():
+    """The assignment with the start settings of the script."""
+    given = {name: _typed(script.get(name, "false")) for name in START_SETTINGS}
+    for name, value in given.items():
         if not isinstance(value, bool):
             raise JobRejected(
                 f"weir.{name} = {script[name][:40]} is not allowed",
@@ -122,8 +122,8 @@ def with_start_settings(
             )
     return replace(
         assignment,
-        takes_over=assignment.takes_over or bool(said[TAKE_OVER]),
-        reruns=assignment.reruns or bool(said[RERUN]),
+        takes_over=assignment.takes_over or bool(given[TAKE_OVER]),
+        reruns=assignment.reruns or bool(given[RERUN]),
     )
 
 
@@ -162,7 +162,7 @@ def _over(tree: Mapping[str, object], other: Mapping[str, object]) -> dict[str, 
 
 
 def from_environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """What the command line says; it wins over what the script says."""
+    """The settings of the command line, which override those of the script."""
     given = {setting: variables.get(name, "") for name, setting in FROM_ENVIRONMENT.items()}
     given["recovery.path"] = as_url(given["recovery.path"])
     if given["recovery.claimMode"]:
@@ -196,7 +196,7 @@ def _both(key: str, name: str) -> JobRejected:
 
 
 def _typed(text: str) -> object:
-    """Spark's settings are text; ours are told apart as YAML would."""
+    """A setting with its type: Spark's settings are text, which is typed here as in YAML."""
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     for number in (int, float):

@@ -1,9 +1,9 @@
 """One long Spark job whose tasks are the slots.
 
-A slot's process may die as often as it likes: Spark starts the task again, and the job goes on. The
-job ends when every task has returned, which they do when the driver sends them home. Its tasks hold
-their cores for good, in a pool of their own, so that Spark's other jobs get the cores that are left
-(spec R3).
+When a slot's process dies, Spark starts its task again, any number of times. The Spark job ends
+when every task has returned, which happens when the driver stops the slots. The tasks hold their
+cores until then, in a separate pool, so that Spark's other jobs get the cores that are left (spec
+R3).
 """
 
 import logging
@@ -27,8 +27,8 @@ POOL = "weir-slots"
 
 SLOT_CORES = "spark.weir.slotCores"
 """How many of an executor's cores a slot holds; those left over are for Spark's other jobs.
-A machine of its own has cores to spare beside its slots. Executors are cut to fit, so there a slot
-counts for two cores and each executor has one more: no slot finds room there, but a task does."""
+A local machine has spare cores beside its slots. Executors are sized to fit, so there a slot counts
+for two cores and each executor has one more: a slot does not fit into it, but another task does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class SparkSlots:
             jvm_context.killTaskAttempt(task_attempt, True, why)  # noqa: FBT003 - a JVM method
 
     def stop(self, patience: float) -> None:
-        """Wait until all have gone home; whoever has not is sent by Spark."""
+        """Wait until all tasks have returned, then cancel those that have not."""
         self._is_over = True
         if self._thread is not None:
             self._thread.join(patience)

@@ -96,7 +96,7 @@ def find_state(path: str, operator: str, state: str) -> KeyedDescription:
 
 
 def _only(manifest: Manifest, operator: str) -> Manifest:
-    """Without the other operators, whose files nobody needs to read."""
+    """The manifest without other operators, whose files need not be read."""
     if not any(width.operator == operator for width in manifest.widths):
         return manifest
     return replace(

@@ -1,7 +1,7 @@
-"""A submitted job in the user's hands: PySpark's ``StreamingQuery``, and Flink's savepoints.
+"""The user's handle of a submitted job: PySpark's ``StreamingQuery``, and Flink's savepoints.
 
-The driver runs on threads of this process, the slots in Spark's tasks. Nothing here decides; it
-asks the driver and waits for the answer.
+The driver runs on threads of this process, the slots in Spark's tasks. This module decides nothing;
+it asks the driver and waits for the answer.
 """
 
 import logging
@@ -13,7 +13,7 @@ from weir.core.coordinator.actions import RequestFailed
 from weir.core.lifecycle import JobStatus
 from weir.core.restore_decision import RestoreRequest
 from weir.core.snapshots import CheckpointKind
-from weir.driver.driver_process import Driver, DriverResult
+from weir.driver.driver_process import Driver, Ending
 from weir.errors import JobRejected, WeirError
 from weir.slot.slot_process import SlotSetting
 from weir.spark.job_api import JobApi
@@ -23,7 +23,7 @@ from weir.storage.stores import as_url
 log = logging.getLogger("weir.spark")
 
 SLOT_SHUTDOWN_SECONDS = 3.0
-"""How long slots may take to go home; one that is just being replaced would never arrive."""
+"""How long slots may take to end; a slot that is just being replaced would never end by itself."""
 
 
 class JobFailed(WeirError):
@@ -46,7 +46,7 @@ class StreamingJob:
         self.driver = driver
         self._slots = slots
         self._api = api
-        self._ending: DriverResult | None = None
+        self._ending: Ending | None = None
         self._problem: Exception | None = None
         self._thread: threading.Thread | None = None
 
@@ -73,7 +73,7 @@ class StreamingJob:
         """Of the job's API."""
         return self._api.url
 
-    # -- for whoever runs the script
+    # -- for the runner of the script
 
     @property
     def is_active(self) -> bool:
@@ -85,16 +85,19 @@ class StreamingJob:
         self._thread.join()
 
     def report(self) -> JobReport:
-        """What the job's API says or, when its driver has ended, how; a fenced job runs on."""
+        """The report of the job's API, with the reason if the driver has ended.
+
+        A fenced job counts as running: another driver runs it.
+        """
         is_fenced = self._ending is not None and self._ending.fenced
         phase = JobPhase.RUNNING if is_fenced else JobPhase[self.status.name]
-        told = self._api.view.report().model_copy(update={"phase": phase})
+        report = self._api.view.report().model_copy(update={"phase": phase})
         problem = self.exception()
         if isinstance(problem, JobRejected):
-            return told.as_over(str(problem), is_rejected=True)
+            return report.as_over(str(problem), is_rejected=True)
         if problem is not None:
-            return told.as_over(str(problem))
-        return told
+            return report.as_over(str(problem))
+        return report
 
     # -- as in PySpark
 
@@ -150,7 +153,7 @@ class StreamingJob:
         return self._ask(CheckpointKind.CHECKPOINT, "")
 
     def savepoint(self, path: str = "") -> str:
-        """Take a savepoint while the job goes on; where it is."""
+        """Take a savepoint while the job continues; returns its path."""
         return self._ask(CheckpointKind.SAVEPOINT, path)
 
     def stopWithSavepoint(self, path: str = "", *, drain: bool = False) -> str:  # noqa: N802

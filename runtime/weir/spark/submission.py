@@ -1,7 +1,7 @@
 """Turns a finished stream and a configuration into a running job.
 
-Whatever can be refused is refused here, before a slot is started: a graph that could not be
-checkpointed, a function that cannot travel, a port that is taken.
+Everything that can be refused is refused here, before a slot starts: a graph that cannot be
+checkpointed, a function that cannot be pickled, a port that is in use.
 """
 
 import os
@@ -49,7 +49,7 @@ HIGHEST_PORT = 65_535
 
 @dataclass(frozen=True, slots=True)
 class RequestedJob:
-    """What the user asked to run."""
+    """The job that the user asked to run."""
 
     name: str
     storage: str
@@ -147,7 +147,7 @@ def _setting(submission: Submission, driver: Address, storage: str) -> SlotSetti
 
 
 def _local_directory(submission: Submission) -> str:
-    """One for each job, on every machine; who mounts a volume there says so by a variable."""
+    """A local directory of the job; a variable sets its parent, such as a mounted volume."""
     if not submission.config.state.local_recovery:
         return ""
     place = Path(os.environ.get(WEIR_LOCAL_DIR, Path(tempfile.gettempdir()) / "weir-local"))

@@ -1,5 +1,5 @@
-"""Where checkpoints outlive processes: objects under URLs, with a log, manifests and state in them.
+"""Checkpoint storage: objects under URLs, with the job's log, manifests and state files.
 
-Nothing here decides what is kept or what may be deleted; everything here says truthfully whether
-something is stored, is not, or may be.
+This package does not decide what is kept or deleted; it reports exactly whether something is
+stored, is not stored, or may be stored.
 """

@@ -1,8 +1,8 @@
 """Keeps objects as files of a mounted file system that every driver and slot sees alike.
 
 An object appears by one rename or one link, after its bytes have reached the disk: a reader never
-sees half of it, and neither does whoever comes back after a power cut. fsspec's own file system is
-not used, because it neither syncs nor creates exclusively.
+sees half of it, not even after a power failure. The store does not use fsspec's file system,
+because that neither syncs nor creates exclusively.
 """
 
 import errno
@@ -166,7 +166,7 @@ def _bytes_between(path: Path, start: int, stop: int) -> bytes:
 
 
 def _mapped(path: Path) -> memoryview:
-    """The content, of which the memory holds no more than is being looked at."""
+    """The content, mapped into memory."""
     with path.open("rb") as file:
         is_empty = not os.fstat(file.fileno()).st_size
         return memoryview(b"" if is_empty else mmap(file.fileno(), 0, access=ACCESS_READ))
@@ -222,7 +222,7 @@ def _remove(temporary: Path) -> None:
 def _open_beside(path: Path) -> Path:
     """Again, when a deletion removed the directory at the moment we found it.
 
-    Not for ever: some file systems say of every new directory that it does not exist.
+    Not for ever: some file systems report that every new directory does not exist.
     """
     temporary = path.parent / f"{UNFINISHED}{uuid4().hex}"
     for _ in range(_OPENINGS - 1):
@@ -290,7 +290,7 @@ def naming_error(url: str, done: str, problem: OSError) -> WeirError:
     if problem.errno in _BEFORE_THE_NAME:
         return _explained(url, done, problem)
     return OutcomeUnknown(
-        f"{url} may have been {done}, the file system did not say",
+        f"{url} may have been {done}, the file system did not report it",
         f"{problem.strerror}",
         "check the file system; the write is repeated",
     )

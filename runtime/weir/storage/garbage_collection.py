@@ -1,12 +1,12 @@
-"""Finds what dead drivers and attempts left in a job's directory, and nobody refers to (spec S4).
+"""Deletes the unreferenced files of dead drivers and attempts in a job's directory (spec S4).
 
-Reading comes first, then one decision on what was read, then the deletion, and only if the job has
-not been taken over meanwhile. Whatever is in doubt stays: savepoints, every directory that is no
-checkpoint's, files of the newest epoch, files whose epoch is not known. A log that cannot be read
-to its end, or a checkpoint whose references cannot be read, refuses the whole collection.
+A scan reads the directory, one decision selects files, and then they are deleted, unless another
+driver has taken the job over meanwhile. What is in doubt stays: savepoints, directories that are
+not of a checkpoint, files of the newest epoch, files of an unknown epoch. If the log or the
+references of a checkpoint cannot be read, nothing is collected.
 
-Temporary files belong to no epoch. One to which nothing was written for long is of a write that has
-broken off; if that should be wrong, its writer is refused and tries again.
+Temporary files belong to no epoch. One that has not changed for long belongs to an interrupted
+write; if the write still runs after all, it fails and is retried.
 """
 
 import re
@@ -30,35 +30,35 @@ Entries = tuple[tuple[int, Entry], ...]
 
 MANIFEST = manifest_path("")
 OURS = re.compile(r"(chk-\d+|shared|taskowned)/")
-"""What checkpoints are made of, below a job's directory; all else there is none of our business."""
+"""The paths of checkpoint files below a job's directory; everything else there is left alone."""
 
 _BELOW = re.compile(r"^.*/(?=(chk-\d+|shared|taskowned)/)")
 ABANDONED_AFTER_MS = 3_600_000
-"""A write that goes on changes its temporary file far more often."""
+"""A write in progress changes its temporary file far more often."""
 
 _STATE_FILE = re.compile(r"-e(\d+)-a\d+$")
 
 
 @dataclass(frozen=True, slots=True)
 class StorageScan:
-    """What was read of a job's directory."""
+    """The files of a job's directory, and what refers to them."""
 
     directory: str
     epoch: Epoch
-    """The newest: whoever reigns now, or reigned last."""
+    """The newest epoch: of the current or the last driver."""
     listed: tuple[str, ...]
     epochs: Mapping[str, Epoch]
-    """Of the manifests, which say it inside; a state file says it in its name."""
+    """Epochs of the manifests, from their content; the name of a state file has its epoch."""
     referenced: frozenset[str]
-    """By the checkpoints that the log offers and by savepoints, with their manifests."""
+    """Files of the checkpoints that the log offers and of savepoints, with their manifests."""
     changed_at: Mapping[str, Millis] = field(default_factory=dict)
-    """When files were written, where somebody wants to know."""
+    """When files were written, if the caller needs it."""
     unfinished: Mapping[str, Millis] = field(default_factory=dict)
-    """Temporary files of writes, and when something was written to them last."""
+    """Temporary files, and when each was written last."""
 
 
 def scan(store: ObjectStore, directory: str) -> StorageScan:
-    """Look through the directory; again, if the job went on and took something from under us."""
+    """Scan the directory; again, if the running job deleted files during the scan."""
     entries = read_log(store, directory)
     while True:
         try:
@@ -86,9 +86,9 @@ def _scanned(store: ObjectStore, directory: str, entries: Entries) -> StorageSca
 
 
 def unreferenced(found: StorageScan, before: Millis | None = None) -> tuple[str, ...]:
-    """What may be deleted, manifests first; if a time is given, only what was written before it.
+    """The files that may be deleted, manifests first; if a time is given, only older files.
 
-    A checkpoint without its manifest is none, so one that is half deleted misleads nobody.
+    A directory without a manifest is no checkpoint, so a half-deleted one does no harm.
     """
     known = (StoredFile(url, epoch) for url, epoch in _dated(found))
     unwanted = garbage(StorageFacts(found.epoch, tuple(known), found.referenced))
@@ -101,12 +101,12 @@ def unreferenced(found: StorageScan, before: Millis | None = None) -> tuple[str,
 
 
 def abandoned(found: StorageScan, now: Millis) -> tuple[str, ...]:
-    """Temporary files that no write will finish."""
+    """Temporary files of interrupted writes."""
     return tuple(url for url, at in found.unfinished.items() if now - at > ABANDONED_AFTER_MS)
 
 
 def collect(store: ObjectStore, found: StorageScan, unwanted: Iterable[str]) -> None:
-    """Delete, unless another driver reigns than when we looked: it may have restored anything."""
+    """Delete, unless a new driver has started since the scan: it may have restored anything."""
     if _newest_epoch(read_log(store, found.directory)) != found.epoch:
         raise JobRejected(
             f"{found.directory} was not collected",
@@ -117,7 +117,7 @@ def collect(store: ObjectStore, found: StorageScan, unwanted: Iterable[str]) -> 
 
 
 def written_at(urls: Iterable[str]) -> dict[str, Millis]:
-    """When each was written that is still there; a store is not asked for times otherwise."""
+    """When each file was written, without those that are gone."""
     times: dict[str, Millis] = {}
     for url in urls:
         try:
@@ -153,10 +153,10 @@ def read_log(store: ObjectStore, directory: str) -> Entries:
 
 
 def name_of(url: str) -> str:
-    """What a file is called below whatever its job's directory is called.
+    """The path of a file relative to its job's directory.
 
-    One directory has many URLs, by links, mounts and ``s3a``; the one that manifests hold need not
-    be the one that we were told.
+    One directory has many URLs, by links, mounts and ``s3a``; the URL in a manifest may differ from
+    the URL that the caller gave.
     """
     return _BELOW.sub("", url)
 
@@ -184,7 +184,7 @@ def _dated(found: StorageScan) -> Iterator[tuple[str, Epoch]]:
 def _kept(
     store: ObjectStore, entries: Entries, listed: Iterable[str], directory: str
 ) -> Iterator[tuple[str, Manifest]]:
-    """Every manifest whose references count; one of the line that cannot be read refuses."""
+    """Every manifest whose references count; raises if one that the log offers is unreadable."""
     line = [candidate.path for candidate in candidates(entries)]
     for path in line:
         manifest = manifests.read(store, path)

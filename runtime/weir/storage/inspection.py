@@ -1,8 +1,8 @@
-"""Describes a checkpoint or savepoint for whoever wants to know what is in it (spec S8, S9, U2).
+"""Describes the content of a checkpoint or savepoint (spec S8, S9, U2).
 
-Every file is fetched and verified, so a description that names no problem is also a proof that the
-snapshot is whole. What is damaged is named by its path and the reason, and the rest is described
-all the same. How a state's files are opened is not known here: that is handed in.
+Every file is fetched and verified, so a description without problems proves that the snapshot is
+complete. A damaged file is listed with its path and the reason, and the rest is described anyway.
+The caller passes the functions that open state files.
 """
 
 from collections import defaultdict
@@ -34,7 +34,7 @@ from weir.storage.object_store import ObjectStore
 
 
 class Header(Protocol):
-    """What a file of keyed state says about itself."""
+    """The header of a file of keyed state."""
 
     @property
     def name(self) -> str: ...
@@ -50,7 +50,7 @@ class Header(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StateFileReaders:
-    """How the two sorts of state files are opened."""
+    """Functions that open the two kinds of state files."""
 
     header: Callable[[pa.Buffer, KeyGroupRange], Header]
     items: Callable[[pa.Buffer, int, int], list[bytes]]

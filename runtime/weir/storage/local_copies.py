@@ -1,12 +1,13 @@
 """A second copy of state files on the machine's own disk, to restore from without the network.
 
-A copy is only ever a shortcut: it is believed when its length and checksum are those of the file it
+A copy is only ever a shortcut: it is used only if its length and checksum are those of the file it
 stands for, and whatever is wrong with it, or with the disk, the file itself is read instead (spec
-S13). So nothing here raises. Whether the disk survives what the job may suffer is not known here.
+S13). So nothing here raises. This module does not know which failures the disk survives.
 
-Every subtask has a directory of its own copies, and a mark in it says which completed checkpoint
-they are good for. A process that dies leaves copies that nobody knows of; the next owner clears
-them away, and a directory without an owner goes once many checkpoints have completed without it.
+Every subtask has its own directory of copies, and a marker file in it names the completed
+checkpoint that they belong to. A process that dies leaves unreferenced copies; the next owner
+deletes them, and a directory without an owner is deleted after many checkpoints have completed
+without it.
 """
 
 import logging
@@ -70,7 +71,7 @@ class LocalCopies:
                 unfinished.unlink()
 
     def find(self, file: StateFile) -> pa.Buffer | None:
-        """The copy, mapped into memory; None if there is none that can be believed."""
+        """The copy, mapped into memory; None if there is no valid copy."""
         for place in self._places(file.path):
             content = _mapped(place)
             if content is None:
@@ -142,7 +143,7 @@ class LocalCopies:
 
 
 def _mapped(place: Path) -> pa.Buffer | None:
-    """What the file holds; None if it cannot be read, or was forgotten a moment ago."""
+    """The content of the file; None if it cannot be read or was just deleted."""
     try:
         with pa.memory_map(os.fspath(place)) as mapped:
             return mapped.read_buffer()

@@ -1,8 +1,8 @@
 """The job's log in storage: numbered entries, each created exclusively, and the floor below them.
 
-What an entry means and which one to read next is decided in the core; here they are found, created
-and truncated so that of two drivers one always notices the other (spec C17). A listing only saves
-looking for entries one by one: whatever it leaves out is found by its number.
+The core decides what an entry means and which one to read next; this module reads, creates and
+truncates entries so that of two drivers one always notices the other (spec C17). A listing only
+saves single reads: an entry that it leaves out is found by its number.
 """
 
 import json

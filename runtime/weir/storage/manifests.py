@@ -1,10 +1,10 @@
-"""Writes a checkpoint's manifest as JSON that people can read, and believes none that is damaged.
+"""Writes a checkpoint's manifest as readable JSON, and refuses a damaged one.
 
 Files beside the manifest are named relative to it (``./name``), so a savepoint's directory can be
 moved or copied and is found whole where it is now (spec S10). The checksum covers everything else
 in the file, in a form that does not depend on white space (spec S8).
 
-A later release that changes the form raises ``VERSION`` and goes on reading the older ones.
+A later release that changes the format raises ``VERSION`` and still reads the older ones.
 """
 
 import json
@@ -73,7 +73,7 @@ def decode(data: bytes, location: str) -> Manifest | Damaged:
 
 
 def _why_not(sealed: object) -> str:
-    """Why it cannot be believed; empty when it can."""
+    """Why the manifest is invalid; empty if it is valid."""
     if not isinstance(sealed, dict) or sealed.get("format") != FORMAT:
         return "it is not a manifest of Weir"
     version = sealed.get("version")

@@ -1,6 +1,6 @@
 """Keeps objects in this process, for experiments: they end with it, and no other process sees them.
 
-Each store is a heap of its own, so whoever wants to share one passes it on.
+Stores share nothing: code that needs the same objects must use the same store.
 """
 
 from collections.abc import Iterable

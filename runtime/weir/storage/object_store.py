@@ -1,12 +1,12 @@
-"""What every store promises, whatever it is made of, and how it says that it could not.
+"""The contract of every object store, and the errors by which it reports a failure.
 
 A store is asked with full URLs, such as ``s3://bucket/jobs/j1/chk-3/_metadata`` or
 ``file:///data/j1/log/7``, and answers with such URLs: the strings that manifests hold are the
 strings that are read. A directory is a URL without a slash at its end, and exists by being used.
 
-A failed write is told apart by what it left behind, because the coordinator may abort after the one
-and must find out after the other: ``WriteFailed`` left nothing, ``OutcomeUnknown`` may have succeeded.
-``JobRejected`` left nothing either, and time will not heal it.
+The error of a failed write says what the write left behind. After ``WriteFailed`` nothing is stored
+and the coordinator may abort; after ``OutcomeUnknown`` the write may have succeeded, and the
+coordinator must find out. ``JobRejected`` left nothing either, and a retry does not help.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ import pyarrow as pa
 from weir.errors import JobRejected, Unavailable
 
 RETRY_AFTER_S = 1.0
-"""How long to wait before asking again, when the store does not say."""
+"""How long to wait before a retry, if the store gives no time."""
 
 Data: TypeAlias = bytes | memoryview | pa.Buffer
 
@@ -41,7 +41,7 @@ class WriteFailed(Unavailable):
 
 
 class OutcomeUnknown(Unavailable):
-    """The write was not answered: nobody knows whether it happened."""
+    """The write was not answered: it may have happened or not."""
 
     def __init__(self, problem: str, cause: str = "", remedy: str = "") -> None:
         super().__init__(problem, cause, remedy, retry_after=RETRY_AFTER_S)
@@ -66,7 +66,7 @@ class ObjectStore(Protocol):
         """Every object below the directory, however deep, in order of their names."""
 
     def list_unfinished(self, directory: str) -> tuple[str, ...]:
-        """Temporary files below the directory, of writes that go on or have broken off."""
+        """Temporary files below the directory, of running or interrupted writes."""
 
     def write(self, url: str, data: Data) -> None:
         """Durable when it returns. What was there before is replaced in one step."""

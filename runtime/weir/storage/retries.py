@@ -1,11 +1,11 @@
-"""Asks a storage that is away until it answers, for whoever can do nothing without it.
+"""Retries a storage that is unavailable until it answers.
 
-A job that starts needs its program and its log before anything else. A process that gave up would
-only be started again to ask the same, later and later, and its version might be taken for a bad
-one. The pause is a plain sleep, so a signal ends the wait of the main thread as it ends any other.
+A starting job needs its program and its log before anything else. If the process gave up, it would
+only be started again, with growing delays, and its version might count as broken. The pause is a
+plain sleep, so that a signal interrupts it in the main thread.
 
-A job that a person starts is another matter: storage that has never answered is probably not where
-the configuration says, and whoever typed that wants to know soon.
+A job that a person starts does not wait as long: storage that has never answered is probably
+misconfigured, and the person should see that soon.
 """
 
 import logging
@@ -26,7 +26,7 @@ RETRY_SECONDS = 0.2
 
 SOON_SECONDS = 5.0
 SELDOM_SECONDS = 60.0
-"""After the one it is said first what is waited for, and then less and less often."""
+"""When the first warning is logged, and the longest interval between later warnings."""
 
 AVAILABILITY_TIMEOUT_SECONDS = 30.0
 """Storage that has not answered by then is taken for misconfigured."""
@@ -37,15 +37,17 @@ T = TypeVar("T")
 def retry_until_available(
     ask: Callable[[], T | None], pause: Callable[[float], None] = time.sleep
 ) -> T:
-    """What was asked for; whoever is not sure of his answer says None, and is asked again."""
-    told = ""
+    """Call until it returns a value; None means that the answer is not certain yet."""
+    logged = ""
     while True:
         try:
             answer = ask()
         except Unavailable as problem:
-            if str(problem) != told:
-                log.warning("The storage is asked again until it answers: %s", problem)
-            told = str(problem)
+            if str(problem) != logged:
+                log.warning(
+                    "The storage is unavailable and is retried until it answers: %s", problem
+                )
+            logged = str(problem)
             answer = None
         if answer is not None:
             return answer
@@ -54,10 +56,9 @@ def retry_until_available(
 
 @dataclass
 class AvailabilityCheck:
-    """Whether a storage answers at all, asked for something that need not be there.
+    """Checks that a storage answers, by asking for an object that need not exist.
 
-    It is asked by a thread: one call may hang for longer than anybody wants to wait, and for ever
-    on a mount whose server is gone.
+    A thread asks, because one call may hang for long, and for ever on a mount whose server is gone.
     """
 
     store: ObjectStore

@@ -1,8 +1,8 @@
-"""Keeps objects in a bucket of S3, or of anything that speaks like it.
+"""Keeps objects in a bucket of S3, or of a compatible store.
 
 Exclusive creation is S3's conditional put (``If-None-Match: *``): of any number of racing writers
 the server lets one through. A try whose answer was lost may have been that one, so a writer that
-finds the place taken reads what is there before it believes that it lost.
+finds an existing object reads it before it reports a conflict.
 
 Retries are made here and not in s3fs, because only here it is remembered whether one of the tries
 may have succeeded. One retry cannot be turned off: when a connection breaks, the HTTP client below
@@ -10,7 +10,7 @@ sends a put once more by itself. So a server that refuses our connection proves 
 its own word that the request was wrong makes a failed write a certain one.
 
 A server that is busy is asked for some ten seconds, for what it keeps from doing may cost a job its
-attempt. A server that says no, or nothing for long, is not asked more often than a few times.
+attempt. A server that refuses, or does not answer for long, is asked only a few times.
 
 Every write has a deadline. None asks the server's leave to send its body (``Expect:
 100-continue``): a client that waits for that does not notice that the answer is overdue.
@@ -178,7 +178,7 @@ class S3Store:
             return self.read(url) == data
         except NotFound:
             return False  # it was another's, and is gone again
-        except (Unavailable, JobRejected) as problem:  # whose it is, nobody knows
+        except (Unavailable, JobRejected) as problem:  # the owner of the object is unknown
             raise OutcomeUnknown(*problem.parts) from problem
 
     def _delete(self, url: str) -> None:
@@ -262,19 +262,19 @@ def _name(url: str) -> str:
 
 
 def _explained(url: str, problem: Exception) -> WeirError:
-    """What it means; what the server said is quoted, what we sent never is."""
+    """The error for the caller; it quotes the server's answer and never the request."""
     bucket = _name(url).partition("/")[0]
-    said = " ".join(str(problem).split())
+    answer = " ".join(str(problem).split())
     if _code(problem) in _PASSING:
         return WriteFailed(
             f"{url}: the storage denies access for now",
-            said,
+            answer,
             "renew the keys if they have expired, or set this machine's clock",
         )
     if isinstance(problem, (PermissionError, *_NO_KEYS)):
         return JobRejected(
             f"{url}: the storage denies access",
-            said,
+            answer,
             "check the keys in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and what they may "
             f"do in bucket {bucket!r}",
         )
@@ -289,13 +289,13 @@ def _explained(url: str, problem: Exception) -> WeirError:
     if isinstance(problem, (boto.ParamValidationError, ValueError)):
         return JobRejected(
             f"{url}: this cannot be asked of S3",
-            said,
+            answer,
             "check the URL",
         )
-    return _undone(url, problem, said)
+    return _undone(url, problem, answer)
 
 
-def _undone(url: str, problem: Exception, said: str) -> WeirError:
+def _undone(url: str, problem: Exception, answer: str) -> WeirError:
     """Whether a try that failed is sure to have left nothing."""
     status = _status(problem)
     if status == _PRECONDITION_FAILED:
@@ -306,12 +306,12 @@ def _undone(url: str, problem: Exception, said: str) -> WeirError:
     if 0 < status < _SERVER_ERRORS and status != _TOO_MANY_REQUESTS:
         return WriteFailed(
             f"{url}: the storage did not take the request",
-            said,
+            answer,
             "check the storage; it is tried again",
         )
     return OutcomeUnknown(
         f"{url}: the storage did not answer",
-        said or "it took too long",
+        answer or "it took too long",
         "check that this machine reaches the storage; it is tried again",
     )
 

@@ -1,11 +1,11 @@
 """Deletes a savepoint that its owner does not want any more, with no job running (spec K5).
 
-Only what the manifest names is deleted, and only in the savepoint's own directory. First the
-manifest is renamed, so that nobody takes what is half deleted for a savepoint and whoever comes
-back after a crash still knows what was in it. To delete what is gone already is success.
+Only files that the manifest names are deleted, and only in the savepoint's directory. The manifest
+is renamed first, so that a half-deleted directory is not a savepoint any more and a repeated call
+after a crash still knows its files. Deleting a savepoint that is gone succeeds.
 
-A checkpoint is its job's, which may share its files with others: it is refused, as is whatever
-else lies there.
+A checkpoint belongs to its job and may share files with other checkpoints, so it is refused, as is
+any other content of the directory.
 """
 
 from weir.core.checkpoint_paths import manifest_path
@@ -24,7 +24,7 @@ MANIFEST = manifest_path("")
 def dispose(store: ObjectStore, path: str) -> bool:
     """Delete the savepoint that is named by its directory or by its manifest.
 
-    Whether there was one: nothing tells a savepoint that is gone from one that never was.
+    Returns whether there was one; a deleted savepoint and one that never existed look the same.
     """
     directory = path.rstrip("/").removesuffix(MANIFEST)
     mark, manifest = f"{directory}{MARK}", f"{directory}{MANIFEST}"

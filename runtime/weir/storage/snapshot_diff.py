@@ -1,4 +1,4 @@
-"""Says how two snapshots differ: operators, widths, schemas, rows and sizes (spec U2).
+"""Compares two snapshots: operators, parallelism, schemas, rows and sizes (spec U2).
 
 Rows are counted and not compared: two savepoints of one job differ in nearly every row.
 """

@@ -1,8 +1,8 @@
-"""Puts the pieces of a snapshot into storage, and gives back only what was put there.
+"""Writes the pieces of a snapshot to storage, and verifies them when it reads them.
 
-A piece carries its length and checksum in its handle, so that a file which was cut, changed or
-exchanged is noticed before anything is restored from it (spec C18). Small pieces do not become
-files at all: they travel in their handle (spec S7).
+The handle of a piece has its length and checksum, so a file that was truncated, changed or
+exchanged is detected before anything is restored from it (spec C18). Small pieces do not become
+files: their handle holds them (spec S7).
 """
 
 import pyarrow as pa

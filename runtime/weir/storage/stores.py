@@ -1,7 +1,7 @@
-"""Finds the store for a URL: the one way from a configured directory to something that keeps it.
+"""Finds the store for a URL by its scheme.
 
-A store serves every URL of its scheme. Only schemes are here whose exclusive creation is known to
-be exclusive, because a job's safety from a second driver rests on it (spec C17).
+A store serves every URL of its scheme. Only schemes are supported whose exclusive creation is known
+to be exclusive, because the protection from a second driver depends on it (spec C17).
 """
 
 from collections.abc import Mapping
@@ -17,10 +17,10 @@ from weir.storage.s3_store import S3Store
 
 __all__ = [
     "Data",
-    "OutcomeUnknown",
     "NotFound",
-    "WriteFailed",
     "ObjectStore",
+    "OutcomeUnknown",
+    "WriteFailed",
     "as_url",
     "store_for",
 ]

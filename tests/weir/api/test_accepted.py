@@ -60,7 +60,7 @@ def test_a_path_can_be_claimed():
 
 
 def test_as_many_subtasks_as_key_groups_are_the_most():
-    """S11: every subtask has a key group of its own."""
+    """S11: every subtask has its own key group."""
     assert load_config({"parallelism": 128, "maxParallelism": 128}).parallelism == 128
     assert load_config({"parallelism": 32_768}).parallelism == 32_768
 

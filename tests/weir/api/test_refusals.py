@@ -86,7 +86,7 @@ def test_a_name_that_is_not_text_is_refused_too():
 
 
 def test_a_default_that_somebody_wrote_out_changes_no_verdict():
-    """K1: an API server fills in defaults before anybody reads the configuration."""
+    """K1: an API server fills in defaults before the configuration is read."""
     for given in (
         {},
         {"restart": {"type": "none"}},

@@ -24,7 +24,7 @@ REPORT = JobReport(
 )
 
 
-def told(**changes):
+def written(**changes):
     return json.dumps({**json.loads(REPORT.model_dump_json()), **changes})
 
 
@@ -35,7 +35,7 @@ def read(text):
 def test_a_report_is_read_as_it_was_told():
     """K7: in camelCase."""
     assert read(REPORT.model_dump_json()) == REPORT
-    assert json.loads(told())["newest"]["completedAtMs"] == 1
+    assert json.loads(written())["newest"]["completedAtMs"] == 1
 
 
 def test_every_status_of_a_job_is_a_phase_of_a_report():
@@ -46,7 +46,7 @@ def test_every_status_of_a_job_is_a_phase_of_a_report():
 
 def test_a_sentence_that_is_too_long_is_cut():
     """X3: and the rest of the report is still heard."""
-    report = read(told(why="x" * 5_000))
+    report = read(written(why="x" * 5_000))
 
     assert (len(report.why), report.why[-1], report.phase) == (2_048, "…", JobPhase.RUNNING)
 
@@ -72,12 +72,12 @@ def test_a_sentence_that_is_too_long_is_cut():
 def test_what_has_another_shape_or_size_is_refused(changes):
     """X3: nothing is guessed from what a stranger wrote."""
     with pytest.raises(ValidationError):
-        read(told(**changes))
+        read(written(**changes))
 
 
 def test_a_field_of_another_release_is_ignored():
     """K7: driver and operator are not upgraded at one moment."""
-    assert read(told(mood="cheerful")) == REPORT
+    assert read(written(mood="cheerful")) == REPORT
 
 
 @pytest.mark.parametrize(
@@ -97,12 +97,12 @@ def test_a_field_of_another_release_is_ignored():
     ids=str,
 )
 def test_whatever_changes_in_a_report_makes_it_another_version(changes):
-    """K7: whoever knows the version knows the whole report."""
+    """K7: the version identifies the whole report."""
     assert REPORT.model_copy(update=changes).stamped().version != REPORT.stamped().version
 
 
 def test_a_report_that_is_the_same_has_the_same_version():
-    """K7: and whoever waits for another one is not woken."""
+    """K7: and a client that waits for another one is not woken."""
     assert REPORT.stamped().stamped() == read(REPORT.model_dump_json()).stamped()
 
 

@@ -26,5 +26,6 @@ def test_what_is_no_savepoint_is_refused_with_words(tmp_path):
     result = weir("dispose", tmp_path)
 
     assert result.exit_code == 1
-    assert "no savepoint: it holds files and no manifest" in result.stderr
+    assert "it is no savepoint" in result.stderr
+    assert "it holds files and no manifest" in result.stderr
     assert (tmp_path / "photo").exists()

@@ -25,7 +25,7 @@ def log(tmp_path):
 def driver(tmp_path, log):
     """Starts a driver with a script, or with the name of one."""
     variables = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_")}
-    told = {"WEIR_ATTEMPT": "3", "WEIR_TERMINATION_LOG": str(log)}
+    assigned = {"WEIR_ATTEMPT": "3", "WEIR_TERMINATION_LOG": str(log)}
 
     def start(text, *arguments, main="", **more):
         script = tmp_path / "job.py"
@@ -35,7 +35,7 @@ def driver(tmp_path, log):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**variables, **told, **more, "PYTHONPATH": os.pathsep.join(sys.path)},
+            env={**variables, **assigned, **more, "PYTHONPATH": os.pathsep.join(sys.path)},
         )
 
     return start
@@ -81,7 +81,7 @@ def test_a_refused_job_is_given_up_with_its_reason(driver, log):
 
 
 def test_a_script_that_fails_may_be_tried_again(driver, log):
-    """K7: nobody knows whether time would heal it."""
+    """K7: a retry may help."""
     status, _, errors = ended(driver("1 / 0"))
     left = report(log)
 
@@ -109,7 +109,7 @@ def test_a_script_that_starts_no_job_is_refused(driver, log):
     status, _, _ = ended(driver("answer = 42"))
 
     assert (status, report(log).is_rejected) == (2, True)
-    assert "job.py has ended and started no job. Remedy: " in report(log).why
+    assert "job.py has ended and started no job: " in report(log).why
 
 
 def test_a_script_that_is_not_there_is_named(driver, log):
@@ -142,7 +142,7 @@ def test_a_driver_that_waits_for_its_script_goes_when_it_is_told_to(driver, log)
     """C12 K7: and says in its log what it waited for."""
     nowhere = "http://127.0.0.1:9/job.py"
     process = driver("", main=nowhere)
-    said = next(line for line in process.stderr if "asked again" in line)
+    said = next(line for line in process.stderr if "is retried" in line)
     process.send_signal(signal.SIGTERM)
     status, _, _ = ended(process)
 
@@ -151,7 +151,7 @@ def test_a_driver_that_waits_for_its_script_goes_when_it_is_told_to(driver, log)
 
 
 def test_what_the_driver_was_told_is_refused_if_it_means_nothing(driver, log):
-    """U3: by whoever needs it, and the report is left all the same."""
+    """U3: by the code that needs it, and the report is written all the same."""
     imports = "import os\nfrom weir.driver.driver_environment import driver_environment_of\n"
     text = f"{imports}driver_environment_of(os.environ)\n"
     status, _, _ = ended(driver(text, WEIR_ATTEMPT="three"))
@@ -169,7 +169,7 @@ def test_a_driver_that_is_told_to_go_before_it_has_a_job_says_so(driver, log, tm
     status, _, _ = ended(process)
 
     assert (status, report(log).phase) == (1, JobPhase.CREATED)
-    assert "told to go" in report(log).why
+    assert "received SIGTERM" in report(log).why
 
 
 def test_without_a_place_for_it_nothing_is_left(driver, log):

@@ -84,7 +84,7 @@ def test_temporary_files_of_writes_that_broke_off_are_deleted(home):
     shown = weir("gc", home, "--yes")
 
     assert f"log/{old.name}" in shown.stdout
-    assert "1 by epochs before 2, 1 by writes that broke off" in shown.stderr
+    assert "1 of epochs before 2, 1 of interrupted writes" in shown.stderr
     assert not old.exists()
     assert young.exists()
 

@@ -1,4 +1,4 @@
-"""How a running job looks to whoever started it."""
+"""The table and the line that show a running job."""
 
 import io
 

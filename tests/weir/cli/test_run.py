@@ -13,24 +13,24 @@ from weir.cli.__main__ import app
 
 TELLS_ALL = """
 import json, os, sys
-told = {name: value for name, value in os.environ.items() if name.startswith("WEIR_")}
-print(json.dumps({"name": __name__, "arguments": sys.argv[1:], "told": told}))
+given = {name: value for name, value in os.environ.items() if name.startswith("WEIR_")}
+print(json.dumps({"name": __name__, "arguments": sys.argv[1:], "given": given}))
 """
 
 SERVES = """
 import os, threading
 from fake_job_view import TOKEN, FakeJobView, served
-from weir.rest import endpoints
+from weir.rest import job_registry
 from weir.rest.job_registry import Endpoint
 
 job = FakeJobView()
 with served(job) as server:
     endpoint = Endpoint(job=job.name, url=server.url, token=TOKEN, pid=os.getpid())
-    endpoints.write(endpoint)
+    job_registry.write(endpoint)
     print("serving", flush=True)
     job.ordered.wait()
     print(job.orders, flush=True)
-    endpoints.remove(endpoint)
+    job_registry.remove(endpoint)
 """
 
 HANGS = f"{SERVES}\n    threading.Event().wait()\n"
@@ -78,9 +78,9 @@ def read_until(stream, words):
 def test_a_script_runs_as_python_would_run_it(script):
     """D5: as the main module, with its own arguments."""
     result = run(script(TELLS_ALL), "--input", "events/", "-v")
-    told = json.loads(result.stdout)
+    given = json.loads(result.stdout)
 
-    assert told == {"name": "__main__", "arguments": ["--input", "events/", "-v"], "told": {}}
+    assert given == {"name": "__main__", "arguments": ["--input", "events/", "-v"], "given": {}}
 
 
 def test_what_the_command_line_wishes_reaches_the_session(script, tmp_path, monkeypatch):
@@ -89,7 +89,7 @@ def test_what_the_command_line_wishes_reaches_the_session(script, tmp_path, monk
     words = ("--from", "backups/savepoint-1", "--claim", "--allow-non-restored-state")
     result = run("--slots", "3", script(TELLS_ALL), *words)
 
-    assert json.loads(result.stdout)["told"] == {
+    assert json.loads(result.stdout)["given"] == {
         "WEIR_PARALLELISM": "3",
         "WEIR_FROM": f"file://{tmp_path}/backups/savepoint-1",
         "WEIR_CLAIM": "true",
@@ -149,7 +149,7 @@ def test_without_a_terminal_a_line_tells_how_the_job_is_doing(script):
 
 
 def test_the_second_interrupt_ends_a_job_that_does_not_end(script):
-    """U2: nobody must look for the process."""
+    """U2: the user need not look for the process."""
     process = started(script(HANGS))
     read_until(process.stdout, "serving")
     process.send_signal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""A script is brought from wherever it lies, and waited for while nobody answers there."""
+"""A remote script is downloaded, and an unavailable storage is retried."""
 
 import pytest
 
@@ -46,7 +46,7 @@ def test_a_script_that_is_not_there_is_refused_at_once(bucket, tmp_path, place):
         local_script(place(bucket, "gone.py"), tmp_path)
 
 
-def test_a_script_that_nobody_may_read_is_refused_at_once(bucket, tmp_path):
+def test_a_script_that_may_not_be_read_is_refused_at_once(bucket, tmp_path):
     """U3: permission is the user's to give."""
     bucket.refuse(403, "AccessDenied", times=2)
 

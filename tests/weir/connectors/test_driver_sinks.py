@@ -51,7 +51,7 @@ def test_memory_refuses_more_than_its_limit(staging):
     committer = sink.committer()
     committer.commit(1, (staged(sink, id=list(range(10))),))
 
-    with pytest.raises(JobRejected, match="would hold 160 bytes and may hold 100"):
+    with pytest.raises(JobRejected, match="would hold 160 bytes: it may hold 100"):
         committer.commit(2, (staged(sink, id=list(range(10))),))
 
     assert sink.rows().num_rows == 10
@@ -93,7 +93,7 @@ def test_rows_that_the_driver_cannot_reach_are_missed(staging, tmp_path):
     elsewhere = replace(staging, url=f"file://{tmp_path}/elsewhere")
     name = staged(MemorySink(elsewhere), id=[1])
 
-    with pytest.raises(JobRejected, match="path that everyone reaches"):
+    with pytest.raises(JobRejected, match="path that all machines reach"):
         MemorySink(staging).committer().commit(1, (name,))
 
 

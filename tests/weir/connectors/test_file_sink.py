@@ -36,7 +36,7 @@ class Crash(Exception):
 
 
 class CrashingStore:
-    """A store whose process dies before its n-th change, or right after it; then nobody acts."""
+    """A store whose process dies before its n-th change, or right after it."""
 
     def __init__(self, store, changes, *, after):
         self._store = store
@@ -285,7 +285,7 @@ def test_a_commit_of_which_one_file_is_missing_is_no_commit(sink):
 
 
 def test_a_savepoint_may_commit_under_another_number_what_is_committed_already(sink):
-    """C15: the job went on after the savepoint, then somebody went back to it."""
+    """C15: the job went on after the savepoint, then the user went back to it."""
     name = staged(sink, rows(0, 10))
     sink.committer().commit(1, (name,))
 

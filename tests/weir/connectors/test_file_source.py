@@ -273,7 +273,7 @@ def test_blank_lines_are_no_rows(tmp_path):
 
 
 def test_without_a_file_the_schema_must_be_declared(tmp_path, encoding):
-    with pytest.raises(JobRejected, match=r"Declare it with \.schema"):
+    with pytest.raises(JobRejected, match=r"declare it with \.schema"):
         first_schema(f"file://{tmp_path}", encoding, {})
 
 

@@ -87,7 +87,9 @@ def test_what_is_accepted_when_described_runs_in_a_slot(kind, entry):
     """U3, D7: with Spark's value and type; everything else is refused, with both names."""
     rows = pa.schema([("k", pa.int64()), (COLUMN, kind)])
     if refused := refusal(described, rows, entry.name):
-        assert refused.startswith(f"{entry.name}({COLUMN}): column {COLUMN!r} is a {written(kind)}")
+        assert refused.startswith(
+            f"{entry.name}({COLUMN}) cannot be computed: column {COLUMN!r} is a {written(kind)}"
+        )
         assert kind not in VALUES or entry.name not in expected_names(kind)
         return
     stream = described(rows, entry.name)
@@ -131,7 +133,7 @@ def test_a_key_is_refused_when_described_if_a_slot_would_refuse_it(kind):
     """U3: what cannot run is refused at once, with the column, and what can is run."""
     rows = pa.schema([("k", kind), (COLUMN, pa.int64())])
     if refused := refusal(described, rows, "count"):
-        assert refused.startswith("groupBy: column 'k' is a ")
+        assert refused.startswith("groupBy: column 'k' cannot be a key: it is a ")
         assert pa.types.is_nested(kind) or kind not in {pa.int64(), pa.string(), pa.date32()}
         return
 
@@ -178,5 +180,6 @@ def test_mean_is_another_name_of_avg():
 
 def test_an_unknown_name_is_refused_with_those_that_there_are():
     """U3."""
-    with pytest.raises(JobRejected, match=r"'summ'; did you mean 'sum'\? \(there are sum, count"):
+    known = r"'summ': there are sum, count, min, max, avg. Remedy: did you mean 'sum'\?"
+    with pytest.raises(JobRejected, match=known):
         aggregation("summ")

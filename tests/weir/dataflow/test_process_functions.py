@@ -17,7 +17,7 @@ from weir.errors import JobRejected
 
 
 class Remembers(ProcessFunction):
-    """Declares whatever it is told to."""
+    """Declares the states that a test gives."""
 
     def __init__(self, declare=lambda _: None):
         self.declare = declare

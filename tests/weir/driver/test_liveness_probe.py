@@ -11,7 +11,7 @@ from throwaway_certificates import a_certificate
 from weir.core.takeover import Liveness
 from weir.driver import liveness_probe
 from weir.driver.liveness_probe import LivenessProbe
-from weir.rest.server import Place
+from weir.rest.server import ListenAddress
 
 HERE = f"{socket.gethostname()}-4711-1f0c"
 
@@ -79,5 +79,5 @@ def test_a_driver_whose_address_is_not_in_the_log_cannot_be_asked(shown):
 def test_a_driver_that_speaks_tls_is_asked_by_the_certificate_of_the_job(shown, tmp_path):
     """X1, C17."""
     tls = a_certificate(tmp_path, "job")
-    with served(shown, Place(tls=tls)) as server:
+    with served(shown, ListenAddress(tls=tls)) as server:
         assert ask_of(shown, tls=tls)(last(server.url)) is Liveness.LIVES

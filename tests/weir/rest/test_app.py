@@ -110,7 +110,7 @@ def test_the_settings_of_checkpointing_are_a_page_and_not_a_checkpoint(client):
     [
         ("checkpoints/77", "checkpoint 77"),
         ("checkpoints/77/subtasks/words", "checkpoint 77"),
-        ("checkpoints/7/subtasks/nobody", "'nobody'"),
+        ("checkpoints/7/subtasks/missing", "'missing'"),
         ("requests/unknown", "unknown"),
         ("nothing-of-the-kind", "/v1/job/nothing-of-the-kind"),
     ],
@@ -159,8 +159,8 @@ def test_whoever_knows_the_report_hears_of_the_next_one(job, client):
         assert not answer.done()
         job.status = "RESTARTING"
 
-    told = answer.result().json()
-    assert (told["phase"], told["version"] == known) == ("RESTARTING", False)
+    report = answer.result().json()
+    assert (report["phase"], report["version"] == known) == ("RESTARTING", False)
 
 
 def test_whoever_knows_another_report_is_answered_at_once(client):
@@ -318,7 +318,7 @@ def test_a_key_is_a_short_word(client, job, key):
 
 
 def test_the_description_lists_every_path(client):
-    """U2: whoever writes a client needs nothing else."""
+    """U2: a client needs nothing else."""
     paths = client.get("/v1/openapi.json").json()["paths"]
 
     assert {(path, verb) for path in paths for verb in paths[path]} == {

@@ -45,7 +45,7 @@ def test_nobody_else_can_read_the_token():
 
 
 def test_a_job_whose_process_is_gone_is_forgotten():
-    """U2: what a crash leaves is cleared by whoever sees it."""
+    """U2: a reader removes the file that a crash has left."""
     path = job_registry.write(an_endpoint(pid=pid_of_the_dead()))
 
     assert job_registry.running() == []

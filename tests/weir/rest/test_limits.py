@@ -40,10 +40,10 @@ def head(*headers, path="/v1/job/savepoints", method="POST"):
 
 def answer_of(sock):
     """The whole answer, up to the end of the connection."""
-    told = b""
+    answer = b""
     while more := sock.recv(65_536):
-        told += more
-    return told
+        answer += more
+    return answer
 
 
 def accepted_bytes(sock, total, chunk):
@@ -64,10 +64,10 @@ def test_a_large_body_without_the_token_is_refused_before_it_is_sent(server, job
     length = f"Content-Length: {FLOOD}"
     with connected(server) as sock:
         sock.sendall(head(*filter(None, [length, token])))
-        told = answer_of(sock)
+        answer = answer_of(sock)
 
-    assert told.startswith(b"HTTP/1.1 401 ")
-    assert b"Authorization: Bearer" in told
+    assert answer.startswith(b"HTTP/1.1 401 ")
+    assert b"Authorization: Bearer" in answer
     assert job.orders == []
 
 

@@ -106,7 +106,7 @@ def test_a_page_that_breaks_is_a_problem_and_the_server_goes_on():
 
 
 def test_with_the_jobs_certificate_the_api_speaks_https_alone(tmp_path):
-    """X1: whoever trusts the job's authority is answered, and nobody in the clear."""
+    """X1: a client that trusts the job's authority is answered, and no client without TLS."""
     tls = a_certificate(tmp_path, "job")
     trusting = ssl.create_default_context(cafile=tls.authority)
     trusting.check_hostname = False
@@ -127,7 +127,7 @@ def test_a_certificate_of_the_jobs_authority_is_served(tmp_path):
 
 
 def test_a_certificate_of_another_authority_is_refused_before_anything_starts(tmp_path):
-    """X1 U3: operator and slots would find nobody there, and not know why."""
+    """X1 U3: operator and slots could not connect, and would not know why."""
     tls = a_certificate(tmp_path, "job", signed_by=a_certificate(tmp_path, "authority"))
     other = a_certificate(tmp_path, "another")
     with pytest.raises(JobRejected, match=r"another\.pem: unable to get .* Remedy: .* signed it"):

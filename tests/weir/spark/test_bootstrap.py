@@ -200,7 +200,7 @@ def test_a_timer_may_be_for_a_timestamp(session, tmp_path):
 REFUSED = {
     "a list without an order": (
         lambda s, f: s.withListState("u", "seen", f, key=["key"], value=["value"], order=[]),
-        "'seen' of u: no column says the order of the list",
+        "'seen' of u: no column defines the order of the list",
     ),
     "a map without user keys": (
         lambda s, f: s.withMapState("u", "m", f, key=["key"], userKey=[], value=["value"]),

@@ -32,7 +32,7 @@ def test_built_in_formats_keep_their_names(formats):
     assert formats.sink(Options("noop", {}), ROWS) == "nowhere"
 
 
-@pytest.mark.parametrize("name", ["nobody", ""])
+@pytest.mark.parametrize("name", ["missing", ""])
 def test_an_unknown_name_is_refused_with_those_that_are_built_in(formats, name):
     """U3."""
     with pytest.raises(JobRejected, match="known are rate"):

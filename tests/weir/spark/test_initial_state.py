@@ -69,7 +69,7 @@ def test_the_rows_become_state_of_their_operators(beginnings, tmp_path):
         assert state.schema.names == names
     check_state_compatibility(STORE, found.manifest, graph, allow_non_restored=False)
     assert is_new(STORE, f"file://{tmp_path}/job", RestoreRequest("d")), (
-        "whoever wrote it has not begun yet"
+        "the job that wrote it has not started yet"
     )
 
 

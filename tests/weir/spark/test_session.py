@@ -79,7 +79,7 @@ def test_an_enumerator_that_always_raises_ends_the_job_in_the_end(session):
 
 
 def test_queries_of_one_session_need_names_to_share_a_storage(session, running, tmp_path):
-    """C17, D2, S7: a plain path is a storage, and the second query is told what to do."""
+    """C17, D2, S7: a plain path is a storage, and the refusal of a second query has the remedy."""
     mine = another(session, "mine")
     place = str(tmp_path / "checkpoints")
     first = endless(mine).writeStream.format("parquet").option("checkpointLocation", place)

@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 
 from weir.api.config import load_config
+from weir.api.environment_variables import WEIR_CONFIG, WEIR_MASTER
 from weir.driver.driver_environment import DriverEnvironment
 from weir.errors import JobRejected
 from weir.spark.session_settings import (
-    CONFIG,
     FOR_SLOTS,
-    MASTER,
     ONE_THREAD,
     OWN_CORES,
     job_settings,
@@ -47,7 +46,7 @@ def test_dots_make_groups():
     ],
 )
 def test_text_is_read_as_yaml_would_read_it(text, value):
-    """D5: Spark's settings are text, ours are told apart."""
+    """D5: Spark's settings are text, ours are typed."""
     (read,) = nested({"setting": text}).values()
     assert (read, type(read)) == (value, type(value))
 
@@ -81,7 +80,7 @@ def test_what_is_read_is_a_configuration():
 def a_file(folder, text):
     place = folder / "job.json"
     place.write_text(text)
-    return {CONFIG: str(place)}
+    return {WEIR_CONFIG: str(place)}
 
 
 def test_without_a_file_the_script_says_how_the_job_runs():
@@ -94,7 +93,7 @@ def test_without_a_file_the_script_says_how_the_job_runs():
 
 
 def test_a_file_stands_for_all_that_the_script_sets(tmp_path, caplog):
-    """K1: the resource is the truth, and what is not used is told."""
+    """K1: the resource takes precedence, and unused settings are reported."""
     variables = a_file(tmp_path, '{"parallelism": 4, "checkpointing": {"interval": "5 s"}}')
     script = {"parallelism": "2", "checkpointing.storage": "file:///here"}
 
@@ -118,7 +117,7 @@ def test_a_restore_point_is_set_beside_what_the_file_says(tmp_path):
 @pytest.mark.parametrize("text", ["{", "[]", None], ids=["no JSON", "no object", "no file"])
 def test_a_file_that_holds_no_settings_is_refused_by_name(tmp_path, text):
     """U3: never run with the script's instead."""
-    variables = {CONFIG: str(tmp_path / "none")} if text is None else a_file(tmp_path, text)
+    variables = {WEIR_CONFIG: str(tmp_path / "none")} if text is None else a_file(tmp_path, text)
 
     with pytest.raises(JobRejected, match=r"WEIR_CONFIG: .*Remedy"):
         job_settings({}, variables)
@@ -153,7 +152,7 @@ def test_what_the_user_sets_wins():
 
 def test_the_environment_says_where_machines_are(monkeypatch):
     """D5: the same file runs on Kubernetes, where its pod knows the master."""
-    monkeypatch.setenv(MASTER, "k8s://https://cluster")
+    monkeypatch.setenv(WEIR_MASTER, "k8s://https://cluster")
     assert spark_settings(1, SOURCE, {})["spark.master"] == "k8s://https://cluster"
     given = {"spark.master": "local[1]"}
     assert spark_settings(1, SOURCE, given)["spark.master"] == "local[1]"
@@ -185,17 +184,17 @@ def test_a_path_of_this_machine_may_stand_where_a_url_does():
 def test_a_script_says_that_it_takes_over_or_runs_again():
     """C17, R6: and neither is a part of the job's configuration."""
     script = {"takeOver": "true", "rerun": "True", "parallelism": "2"}
-    told = with_start_settings(DriverEnvironment(""), script)
+    assignment = with_start_settings(DriverEnvironment(""), script)
 
-    assert (told.takes_over, told.reruns) == (True, True)
+    assert (assignment.takes_over, assignment.reruns) == (True, True)
     assert without_start_settings(script) == {"parallelism": "2"}
 
 
 def test_a_script_that_says_nothing_changes_nothing():
     """C17: what the environment says holds."""
-    told = DriverEnvironment("orders-2", takes_over=True)
+    assignment = DriverEnvironment("orders-2", takes_over=True)
 
-    assert with_start_settings(told, {}) == told
+    assert with_start_settings(assignment, {}) == assignment
 
 
 def test_a_setting_that_is_neither_true_nor_false_is_refused():

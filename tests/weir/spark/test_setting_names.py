@@ -1,4 +1,4 @@
-"""A setting that nobody would read is refused with the name that it should have."""
+"""A setting that would have no effect is refused with the right name."""
 
 import pytest
 

@@ -23,7 +23,7 @@ def store_for(url: str, options: Mapping[str, object] | None = None) -> "ObjectS
 
 @dataclass(frozen=True)
 class Place:
-    """A store, and a directory in it that nobody else uses."""
+    """A store, and a directory in it for this test alone."""
 
     store: "ObjectStore"
     directory: str

@@ -246,7 +246,7 @@ def test_a_file_of_a_write_that_broke_off_is_found_and_can_be_deleted(in_files):
 
 
 def test_a_temporary_file_that_is_taken_away_breaks_off_its_write_alone(in_files, monkeypatch):
-    """S4 C18: whoever deletes it too early costs a retry, and damages nothing."""
+    """S4 C18: deleting it too early costs a retry, and damages nothing."""
     link = os.link
 
     def gone(source, target, **keywords):
@@ -261,7 +261,7 @@ def test_a_temporary_file_that_is_taken_away_breaks_off_its_write_alone(in_files
 
 
 def test_a_deleted_checkpoint_leaves_no_empty_directory(in_files):
-    """S4: nothing that nobody refers to stays."""
+    """S4: no unreferenced file stays."""
     in_files.store.write(in_files.url("chk-1/a"), b"x")
     in_files.store.write(in_files.url("chk-2/a"), b"x")
 

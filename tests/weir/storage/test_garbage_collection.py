@@ -120,7 +120,7 @@ FILES = st.tuples(
     st.integers(1, 4),
 )
 def test_nothing_that_is_referred_to_young_or_unknown_is_ever_garbage(listed, kept, epochs, newest):
-    """S4: whatever lies there, and whoever refers to it."""
+    """S4: for any files and any references."""
     found = StorageScan(
         HOME,
         Epoch(newest),
@@ -190,7 +190,7 @@ def test_what_the_log_offers_stays_with_all_it_shares():
 
 
 def test_a_directory_that_goes_by_another_name_is_no_excuse(tmp_path):
-    """S4: the manifests name their files by the job's URL, and we were told a link to it."""
+    """S4: the manifests name their files by the job's URL, and the caller gave a link to it."""
     (tmp_path / "link").symlink_to(tmp_path / "job")
     job = Job(store_for("file://"), f"file://{tmp_path}/job").begin()
     job.complete(4, job.put("shared/sums-0"), job.put("chk-4/sums-0"))
@@ -237,7 +237,7 @@ def test_savepoints_are_never_touched():
 
 
 def test_a_closed_job_that_retains_nothing_leaves_only_garbage_of_older_epochs():
-    """C12, S4: until somebody reigns again, the last epoch's files are not older."""
+    """C12, S4: until a new driver starts, the last epoch's files are not older."""
     job = Job().begin()
     job.complete(4, job.put("chk-4/sums-0"))
     status, until = JobStatus.FINISHED, CheckpointId(99)
@@ -249,7 +249,7 @@ def test_a_closed_job_that_retains_nothing_leaves_only_garbage_of_older_epochs()
 
 
 def test_a_damaged_manifest_that_the_log_offers_refuses_the_whole_collection():
-    """S4, U3: nobody knows what it refers to."""
+    """S4, U3: its references are not known."""
     job = Job().begin()
     path = job.complete(4, job.put("shared/sums-0"))
     job.complete(5)

@@ -147,7 +147,7 @@ def test_a_disk_has_one_name_for_all_its_slots(copies, tmp_path):
 
 
 def test_a_disk_that_cannot_be_written_has_no_name(tmp_path, caplog):
-    """S13: nothing is kept there, so nobody is seated for its sake."""
+    """S13: nothing is kept there, so no subtask is placed for it."""
     (tmp_path / "local").write_text("not a directory")
     with caplog.at_level(logging.WARNING):
         assert LocalCopies(tmp_path / "local").disk() == ""

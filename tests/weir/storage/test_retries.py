@@ -11,7 +11,7 @@ from weir.storage.retries import RETRY_SECONDS, AvailabilityCheck, retry_until_a
 
 
 class Away:
-    """Somebody who gives these answers, one after the other."""
+    """A call that gives these answers, one after the other."""
 
     def __init__(self, *answers):
         self.answers = list(answers)
@@ -27,27 +27,27 @@ class Away:
         self.pauses.append(seconds)
 
 
-NOBODY = Unavailable("s3://jobs/log/0: nobody answers", retry_after=1.0)
+SILENT = Unavailable("s3://jobs/log/0: no answer", retry_after=1.0)
 
 
 def test_whoever_is_away_or_not_sure_is_asked_again(caplog):
-    """R1 U3: and whoever reads the log learns what is waited for."""
-    away = Away(NOBODY, None, NOBODY, "here")
+    """R1 U3: and the log names the unavailable object."""
+    away = Away(SILENT, None, SILENT, "here")
 
     with caplog.at_level(logging.WARNING, logger="weir.storage"):
         assert retry_until_available(away.ask, away.pause) == "here"
     assert away.pauses == [RETRY_SECONDS] * 3
-    assert [record.args[0] for record in caplog.records] == [NOBODY]
+    assert [record.args[0] for record in caplog.records] == [SILENT]
 
 
 def test_what_keeps_the_storage_away_is_said_once(caplog):
     """U3: and again when it is something else."""
     full = Unavailable("file:///log/0: the disk is full", retry_after=1.0)
-    away = Away(NOBODY, NOBODY, full, full, full, "here")
+    away = Away(SILENT, SILENT, full, full, full, "here")
 
     with caplog.at_level(logging.WARNING, logger="weir.storage"):
         retry_until_available(away.ask, away.pause)
-    assert [record.args[0] for record in caplog.records] == [NOBODY, full]
+    assert [record.args[0] for record in caplog.records] == [SILENT, full]
 
 
 @pytest.mark.parametrize("answer", [b"", (), False])
@@ -59,11 +59,11 @@ def test_an_answer_that_says_nothing_is_one(answer):
 
 
 @pytest.mark.parametrize(
-    "end", [JobRejected("no log", "no such bucket", "create it"), SystemExit("told to go")]
+    "end", [JobRejected("no log", "no such bucket", "create it"), SystemExit("SIGTERM")]
 )
 def test_what_time_does_not_heal_is_not_waited_for(end):
     """C18 C12: nor does a wait outlive its process."""
-    away = Away(NOBODY, end)
+    away = Away(SILENT, end)
 
     with pytest.raises(type(end)):
         retry_until_available(away.ask, away.pause)
@@ -88,7 +88,7 @@ class HangingStore(FailingStore):
 
 
 def test_storage_that_hangs_in_one_call_is_given_up_with_the_remedy():
-    """U3: whoever starts a job learns that its storage is not where it was said to be."""
+    """U3: a user who starts a job learns that its storage does not answer."""
     store = HangingStore()
 
     with pytest.raises(Unavailable) as silence:

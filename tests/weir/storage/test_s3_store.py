@@ -52,7 +52,7 @@ def test_a_missing_bucket_is_named_with_the_remedy(s3_store):
         assert "AWS_ENDPOINT_URL" in str(caught.value)
 
 
-@pytest.mark.parametrize("wrong", [{"key": "nobody"}, {"secret": "guessed"}])
+@pytest.mark.parametrize("wrong", [{"key": "unknown"}, {"secret": "guessed"}])
 def test_a_wrong_key_is_refused_and_no_secret_is_shown(s3_server, in_s3, wrong):
     """C18, X3: named, with the remedy, without what was sent."""
     store = store_at(s3_server, **wrong)
@@ -135,7 +135,7 @@ def test_a_request_that_the_server_calls_wrong_stored_nothing(in_s3):
 
 @pytest.mark.usefixtures("impatient")
 def test_a_server_that_does_not_answer_leaves_a_doubt(s3_server, in_s3):
-    """C18: timeouts: nobody knows."""
+    """C18: timeouts: the outcome is unknown."""
     with socket.create_server(("127.0.0.1", 0)) as mute:
         port = mute.getsockname()[1]
         store = store_at(s3_server, endpoint_url=f"http://127.0.0.1:{port}")
@@ -149,7 +149,7 @@ def test_a_server_that_does_not_answer_leaves_a_doubt(s3_server, in_s3):
 
 
 def answering(listener, answer):
-    """Give every connection this answer and break it, until nobody listens any more."""
+    """Give every connection this answer and break it, until the listener is closed."""
     with suppress(OSError):
         while True:
             connection, _ = listener.accept()
@@ -161,7 +161,7 @@ def answering(listener, answer):
 @pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"])
 def test_a_connection_that_breaks_leaves_a_doubt(s3_server, in_s3, answer):
-    """C18: lost connections: nobody knows."""
+    """C18: lost connections: the outcome is unknown."""
     with ThreadPoolExecutor(1) as pool, socket.create_server(("127.0.0.1", 0)) as listener:
         pool.submit(answering, listener, answer)
         port = listener.getsockname()[1]
@@ -234,7 +234,7 @@ every_call = pytest.mark.parametrize("call", EVERY_CALL.values(), ids=EVERY_CALL
 
 @every_call
 def test_a_server_that_is_busy_is_asked_until_it_has_time(bucket, call):
-    """C18, R1: being told to slow down costs no attempt."""
+    """C18, R1: a request to slow down costs no attempt."""
     bucket.objects["a"] = b"x"
     bucket.refuse(503, "SlowDown", times=len(s3_store.PAUSES_S))
 
@@ -255,7 +255,7 @@ def test_a_server_may_say_in_other_words_that_it_is_busy(bucket, busy):
 
 @every_call
 def test_a_server_that_stays_busy_is_given_up_in_the_end(bucket, call):
-    """C18: reported, never assumed; whoever asked decides what comes next."""
+    """C18: reported, never assumed; the caller decides what comes next."""
     bucket.refuse(503, "SlowDown", times=100)
 
     with pytest.raises(Unavailable, match="did not answer"):

@@ -112,7 +112,7 @@ def test_a_checkpoint_is_its_jobs_and_is_refused(in_memory, kind):
 
 
 def test_a_directory_of_something_else_is_refused(in_memory):
-    """K5: a typing error must not cost anybody's data."""
+    """K5: a typing error must not delete other data."""
     in_memory.store.write(in_memory.url("family/photo"), b"smile")
     with pytest.raises(JobRejected, match="holds files and no manifest"):
         dispose(in_memory.store, in_memory.directory)
@@ -121,7 +121,7 @@ def test_a_directory_of_something_else_is_refused(in_memory):
 
 
 def test_a_damaged_manifest_is_refused_with_the_reason(in_memory):
-    """S8 K5: nobody knows what it named."""
+    """S8 K5: its files are not known."""
     put(in_memory)
     in_memory.store.write(in_memory.url("_metadata"), b"{")
     with pytest.raises(JobRejected, match="its manifest cannot be read: it is not JSON"):
@@ -129,7 +129,7 @@ def test_a_damaged_manifest_is_refused_with_the_reason(in_memory):
 
 
 def test_a_manifest_cannot_lead_out_of_its_directory(in_files):
-    """X2: whoever can write a manifest must not be able to delete by it."""
+    """X2: a manifest that another party wrote must not delete other files."""
     others = f"{in_files.directory}-others/part-0"
     above = f"{in_files.directory.rpartition('/')[0]}/precious"
     in_files.store.write(others, b"state")

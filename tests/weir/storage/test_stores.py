@@ -30,7 +30,7 @@ def test_the_first_bytes_can_be_read_alone(place, size, start):
 
 @pytest.mark.parametrize(("start", "stop", "part"), [(0, 2, b"by"), (2, 5, b"tes"), (3, 99, b"es")])
 def test_a_part_of_an_object_can_be_read_alone(place, start, stop, part):
-    """R10: so that nobody needs to hold a whole file in memory."""
+    """R10: so that a reader need not hold a whole file in memory."""
     place.store.write(place.url("in/rows"), b"bytes")
 
     assert place.store.read_range(place.url("in/rows"), start, stop) == part
@@ -128,7 +128,7 @@ def test_finding_our_own_content_is_success(place):
 
 @pytest.mark.parametrize("round_number", range(5))
 def test_of_racing_threads_exactly_one_creates(place, round_number):
-    """C17: whoever was paused and wherever it wakes up."""
+    """C17: whichever process was paused, and wherever it continues."""
     url = place.url(f"log/{round_number}")
     writers = [f"driver {n}".encode() for n in range(8)]
 

@@ -1,8 +1,8 @@
-"""Passes items from one thread to another with bounded room between them.
+"""A queue of bounded size between two threads.
 
-The side that is the slot's mailbox never waits when it takes, and when it puts it waits as long as
-the other side has no room: that is the back-pressure of a slow writer. Either side can give up, and
-then the other does not wait for ever.
+The slot's mailbox never waits when it takes an item. When it puts one, it waits for room: that is
+the back-pressure of a slow writer. Either side can abandon the queue, so that the other does not
+wait for ever.
 """
 
 from collections import deque
@@ -67,7 +67,7 @@ class BoundedQueue(Generic[T]):
             self._changed.notify_all()
 
     def abandon(self) -> None:
-        """Nobody waits for the other side any more."""
+        """Give up; a waiting or later call of the other side raises Abandoned."""
         with self._changed:
             self._is_abandoned = True
             self._changed.notify_all()

@@ -42,7 +42,7 @@ class DataSourceFormat:
         return StreamSource(name, data, schema, self.key(), is_atomic)
 
     def sink(self, options: Options, rows: pa.Schema) -> StreamSink:
-        """Its messages wait in this machine's temporary directory until a job says where."""
+        """Its messages are in the machine's temporary directory until a job sets another."""
         name = self.made_by.name()
         if not self._has("streamWriter"):
             raise NotWritable(name)

@@ -1,7 +1,7 @@
-"""Asks a processor, before any slot runs it, which states it would keep.
+"""Finds the states that a processor declares, before any slot runs it.
 
-As in PySpark the driver calls ``init`` on a copy of the processor with a handle that keeps nothing,
-and ``close`` after it. What comes back are shapes, to be held against those of a snapshot.
+As in PySpark the driver calls ``init`` on a copy of the processor with a handle that stores
+nothing, and ``close`` after it. The result are shapes, which are compared with those of a snapshot.
 """
 
 import copy
@@ -22,11 +22,11 @@ from weir.state.timers import TIMERS, TimeMode, Timers
 
 @dataclass(frozen=True, slots=True)
 class DeclaredStates:
-    """What ``init`` asked for."""
+    """The states that ``init`` declared."""
 
     shapes: Mapping[str, StateSchema]
     deleted: frozenset[str]
-    """Names whose restored state nobody wants any more."""
+    """Names of states that the processor has deleted."""
 
 
 def states_declared_by(head: ProcessorHead) -> DeclaredStates:

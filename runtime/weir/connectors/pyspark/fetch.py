@@ -1,6 +1,6 @@
-"""One call of a data source's ``read``, on a thread of its own: user code that waits as it likes.
+"""Runs one call of a data source's ``read`` on a separate thread, because user code may block.
 
-The mailbox takes what has been yielded so far and never waits for more.
+The mailbox takes the rows that were yielded so far and never waits for more.
 """
 
 from collections.abc import Callable, Iterable

@@ -117,7 +117,7 @@ class DeletedColumn:
 
 
 class Handle(spark.StatefulProcessorHandle):
-    """What ``init`` is given. The states speak for the key under the cursor."""
+    """The handle that ``init`` gets. The states are those of the current key."""
 
     def __init__(self, slots: RowIndex, timers: Timers, mode: TimeMode) -> None:
         """Know no state yet."""
@@ -128,7 +128,7 @@ class Handle(spark.StatefulProcessorHandle):
         self._declared: dict[str, tuple[Declared, Any]] = {}
         self.states: dict[str, KeyedColumn] = {}
         self.deleted: set[str] = set()
-        """Names whose restored state nobody wants any more."""
+        """Names of states that the processor has deleted."""
 
     @property
     def expiring(self) -> list[Expiring]:
@@ -266,9 +266,9 @@ class Handle(spark.StatefulProcessorHandle):
 
 
 def _declared_schema(schema: StructType | str) -> pa.Schema:
-    """A StructType's own short form does not say which fields may not be null."""
+    """A StructType's ``simpleString`` does not have the nullability of fields."""
     found = schema_of(schema)
     if isinstance(schema, str):
         return found
     pairs = zip(found, schema.fields, strict=True)
-    return pa.schema([field.with_nullable(told.nullable) for field, told in pairs])
+    return pa.schema([field.with_nullable(declared.nullable) for field, declared in pairs])

@@ -3,9 +3,9 @@
 The rows are state themselves, a list for each key in the snapshot that a new job begins with. A
 key's rows are handed over and forgotten in one turn, so a checkpoint holds either them or what the
 processor made of them: a failure repeats what was undone, and a restored job finds none. Keys that
-get no input have their turn too, a bounded number at a time.
+get no input are handled too, a bounded number at a time.
 
-Who made that snapshot is not known here.
+This module does not know where that snapshot comes from.
 """
 
 from collections.abc import Callable, Sequence

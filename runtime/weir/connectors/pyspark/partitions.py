@@ -1,8 +1,8 @@
 """Writes a partition of a PySpark reader as the name of a split: whole, ordered and signed.
 
-The name begins with the number of the look that found it and its place among those found, so that
-splits of one source sort in the order of the stream. Then come the offset at which that look began,
-which tells how far a stream has been read by the splits that are left of it, and the signed pickle
+The name begins with the number of the discovery round and the partition's index in it, so that
+splits of one source sort in the order of the stream. Then come the offset at which that round
+began, from which the remaining splits show how far the stream has been read, and the signed pickle
 of the partition.
 """
 
@@ -23,7 +23,7 @@ Offset = dict[str, Any]
 
 
 class DiscoveryRound(NamedTuple):
-    """One look for new data: its number, and the offset it began at."""
+    """One discovery of new data: its number, and the offset at which it began."""
 
     number: int
     start: Offset
@@ -35,7 +35,7 @@ def split_name(key: JobKey, look: DiscoveryRound, place: int, partition: InputPa
 
 
 def round_of(split: SplitId) -> DiscoveryRound:
-    """Which look found it, without touching the pickle."""
+    """The round that found a split, without loading the pickle."""
     number, start, _ = _parts(split)
     return DiscoveryRound(int(number.partition("-")[0]), json.loads(b64decode(start)))
 

@@ -1,15 +1,15 @@
-"""Signs the objects of users that have to be pickled, so that nobody else's pickle is ever loaded.
+"""Signs pickled user objects, so that a job never loads a pickle that it has not written.
 
-PySpark's partitions and commit messages are objects of any class. They lie in checkpoints between
-the process that makes them and the one that uses them, and unpickling what another could have
-written there would run that other's code. So each is signed with the job's key, and the signature
-is checked before the pickle is looked at (spec X2).
+PySpark's partitions and commit messages are objects of any class. Checkpoints hold them between the
+process that makes them and the one that uses them, and unpickling bytes that another party has
+written there would run that party's code. So each pickle is signed with the job's key, and the
+signature is checked before the pickle is loaded (spec X2).
 
 The key comes from ``WEIR_SECRET`` if that is set, else from a file in the user's home directory
-that nobody else may read. It is never kept in the job's own storage: whoever can write there could
-then sign too. What this protects from is a writer of the storage; whoever can read the home
-directory or the environment of the driver is the job's user already. A driver that is started on
-another machine needs the same key, hence the variable; jobs that share a secret trust each other.
+that only the user can read. It is never kept in the job's storage, because every writer of the
+storage could then sign. This protects from a writer of the storage; a party that can read the home
+directory or the environment of the driver already acts as the job's user. A driver on another
+machine needs the same key, hence the variable; jobs that share a secret trust each other.
 """
 
 import hashlib
@@ -39,14 +39,14 @@ class InvalidSignature(JobRejected):
     def __init__(self, what: str) -> None:
         super().__init__(
             f"{what} was not signed with this job's key and is not loaded",
-            "the job was started elsewhere before, or somebody else has written to its storage",
+            "the job was started elsewhere before, or another party has written to its storage",
             f"set {WEIR_SECRET} to one value wherever the job's drivers run",
         )
 
 
 @dataclass(frozen=True, slots=True)
 class JobKey:
-    """What a job's own processes know and a writer of its storage does not."""
+    """A secret of the job's processes that a writer of its storage does not have."""
 
     secret: bytes = field(repr=False)
 

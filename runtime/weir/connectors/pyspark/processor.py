@@ -59,7 +59,7 @@ FIRING_SECONDS = 0.01
 """After this long a call of ``fire`` takes on no other timer."""
 
 UNKNOWN_TIME = -1
-"""What PySpark says where the time mode has no such time."""
+"""PySpark's value where the time mode has no such time."""
 
 AT_ONCE = Millis(0)
 
@@ -132,9 +132,9 @@ class ProcessorOperator:
             return self._emitted("handleInputRows", self._handle_rows(in_time))
 
     def _without_late_rows(self, batch: Batch) -> Batch:
-        """Rows that tell no time are not late, nor is any before the first watermark.
+        """Rows without a time are not late, nor is any before the first watermark.
 
-        After a drain time is over; a job that goes on from there would have no row in time.
+        A drain ends event time; in a job that continues from there every row would be late.
         """
         if self._mode is not TimeMode.EVENT_TIME or not self._event_time:
             return batch
@@ -208,7 +208,7 @@ class ProcessorOperator:
         return changed
 
     def _load(self, restored: KeyedState) -> bool:
-        """What nobody declares is passed over: the driver has asked whether it may be."""
+        """Skip state that is not declared: the driver has checked that it may be dropped."""
         states: dict[str, KeyedColumn] = {**self._handle.states, TIMERS: self._timers}
         if self._initial is not None:
             states[INITIAL_ROWS] = self._initial.state
@@ -258,7 +258,7 @@ class ProcessorOperator:
 
     def _begin_with(self, key: Key, times: TimerValues) -> None:
         """Give the processor what the key begins with."""
-        assert self._initial is not None, "somebody waits"
+        assert self._initial is not None, "some keys wait for their initial state"
         for given in self._initial.take(key):
             try:
                 self._processor.handleInitialState(key, given, times)

@@ -1,11 +1,11 @@
 """Runs a PySpark ``DataSourceStreamReader`` as an exactly-once source.
 
-In the driver an enumerator asks it how far the data goes and for the partitions up to there; each
-partition is a split. In the slots ``read`` runs on a thread of its own. What the driver has seen is
-an offset with the number of the look that found it, and both are in every checkpoint, so a restored
-job goes on there and asks for no initial offset again (spec D1, R5, C4).
+In the driver an enumerator asks the reader for its latest offset and for the partitions up to it;
+each partition is a split. In the slots ``read`` runs on a separate thread. Every checkpoint holds
+the latest offset and the number of the discovery round that found it, so a restored job continues
+there and does not ask for an initial offset again (spec D1, R5, C4).
 
-``commit`` is told the offset up to which every partition has been read in a completed checkpoint.
+``commit`` gets the offset up to which every partition has been read in a completed checkpoint.
 """
 
 import inspect

@@ -3,12 +3,12 @@
 ``write`` gets the rows between two barriers in the slots, and its message is the pre-commit; it is
 staged beside the job's checkpoints. ``commit`` runs in the driver once the checkpoint is complete,
 with the numbers 0, 1, 2, … as ``batchId`` (spec D1, R5, C19). A commit that is known to have
-happened is not repeated; one that a dying driver has left in doubt is, under its number, and the
-writer must know it by that. What dead attempts have staged is given to ``abort``; as in PySpark the
-message of a ``write`` that failed is None.
+succeeded is not repeated. One whose outcome is unknown after a driver's death is repeated with its
+number, by which the writer must recognize it. Messages of dead attempts go to ``abort``; as in
+PySpark the message of a ``write`` that failed is None.
 
-As in PySpark each ``write`` and each ``commit`` has a writer object of its own, and a subtask that
-had no rows has no message in the list.
+As in PySpark each ``write`` and each ``commit`` has a new writer object, and a subtask that had no
+rows has no message in the list.
 """
 
 import logging

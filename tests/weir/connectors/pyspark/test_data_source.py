@@ -52,7 +52,9 @@ def test_a_schema_is_taken_from_the_data_source_or_from_the_user():
 
 def test_a_schema_that_nobody_tells_is_asked_for():
     """U3."""
-    with pytest.raises(JobRejected, match="Shy does not tell its schema; declare it"):
+    with pytest.raises(
+        JobRejected, match=r"Shy has no schema: .* Remedy: implement it, or declare"
+    ):
         of(Shy).source(Options("shy", {}))
 
 

@@ -107,7 +107,7 @@ def test_the_value_of_a_map_has_names_and_rows_of_iterators_have_none(handle, st
     found = entries.getValue(("k",))
     assert (found, found.other) == (Row(count=1, other="x"), "x")
     assert [type(value) for value in entries.values()] == [tuple]
-    assert entries.getValue(("nobody",)) is None
+    assert entries.getValue(("missing",)) is None
 
 
 def test_a_plain_string_is_a_row_of_one_string(handle, started):
@@ -147,12 +147,15 @@ def test_a_state_that_was_deleted_says_so_when_it_is_used(handle, started):
     """U3: and the states that were declared after it work."""
     deleted = handle.getValueState("old", "x int")
     handle.deleteIfExists("old")
-    handle.deleteIfExists("nobody")
+    handle.deleteIfExists("missing")
     other = handle.getValueState("new", "x int")
     started()
     other.update((1,))
 
     assert other.get() == (1,)
     for use in (deleted.get, deleted.exists, deleted.clear, lambda: deleted.update((1,))):
-        with pytest.raises(JobRejected, match=r"state 'old' is used, and init has deleted it"):
+        with pytest.raises(
+            JobRejected,
+            match=r"state 'old' is used after it was deleted: init has called deleteIfExists",
+        ):
             use()

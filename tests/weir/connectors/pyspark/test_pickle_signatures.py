@@ -1,4 +1,4 @@
-"""A job's key: from the environment or from a file that nobody else may use."""
+"""A job's key: from the environment or from a private file."""
 
 import pytest
 

@@ -70,10 +70,10 @@ def test_values_with_a_time_to_live_are_gone_when_it_is_over():
 def test_keys_come_in_the_order_of_their_first_row_and_rows_as_they_came():
     """D6: what a batch is for handleInputRows."""
 
-    def told(key, rows):
+    def replied(key, rows):
         yield (f"{key[0]}: {[row.amount for row in rows]}", 0)
 
-    job = ProcessorHarness(Doing(told)).begin()
+    job = ProcessorHarness(Doing(replied)).begin()
     rows = [("b", 1), ("a", 2), ("b", 3), ("c", 4), ("a", 5)]
 
     emitted = job.process(*({"word": word, "amount": amount} for word, amount in rows))

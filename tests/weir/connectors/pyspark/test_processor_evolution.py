@@ -17,7 +17,7 @@ def kept(kind, schema, *amounts, files=(), **place):
     return job
 
 
-def told(job):
+def answer_of(job):
     """What the processor finds, in the words of its rows."""
     (row,) = job.process({"word": "a", "amount": 0})
     return row["word"]
@@ -26,11 +26,11 @@ def told(job):
 def test_a_value_is_read_with_wider_numbers_new_nulls_and_without_what_was_dropped():
     """S12."""
     old = kept("value", OLD, 7)
-    assert told(old) == "[(7, 7.0, '7')]"
+    assert answer_of(old) == "[(7, 7.0, '7')]"
 
     new = kept("value", NEW, files=written(old.capture()))
 
-    assert told(new) == "[(7, 7.0, None)]"
+    assert answer_of(new) == "[(7, 7.0, None)]"
 
 
 def test_a_list_keeps_its_order_and_mixes_old_rows_with_new_ones():
@@ -39,7 +39,10 @@ def test_a_list_keeps_its_order_and_mixes_old_rows_with_new_ones():
 
     new = kept("list", NEW, 3_000_000_000, files=written(old.capture()))
 
-    assert told(new) == "[(1, 1.0, None), (2, 2.0, None), (3000000000, 3000000000.0, '3000000000')]"
+    assert (
+        answer_of(new)
+        == "[(1, 1.0, None), (2, 2.0, None), (3000000000, 3000000000.0, '3000000000')]"
+    )
 
 
 def test_a_map_finds_its_entries_by_wider_keys():
@@ -48,7 +51,7 @@ def test_a_map_finds_its_entries_by_wider_keys():
 
     new = kept("map", NEW, 6, files=written(old.capture()))
 
-    assert told(new) == "[(5, 5.0, None), (6, 6.0, '6')]"
+    assert answer_of(new) == "[(5, 5.0, None), (6, 6.0, '6')]"
 
 
 def test_structs_change_inside():
@@ -59,7 +62,7 @@ def test_structs_change_inside():
 
     new = ProcessorHarness(Remembering("value", "a array<struct<n:bigint,new:string>>"))
 
-    assert told(new.begin(files)) == f"[([{Row(n=3, new=None)}],)]"
+    assert answer_of(new.begin(files)) == f"[([{Row(n=3, new=None)}],)]"
 
 
 def test_a_state_that_the_checkpoint_has_not_begins_empty():
@@ -69,7 +72,7 @@ def test_a_state_that_the_checkpoint_has_not_begins_empty():
 
     job = ProcessorHarness(new).begin(written(old.capture()))
 
-    assert told(job) == "[(7, 7.0, '7')]"
+    assert answer_of(job) == "[(7, 7.0, '7')]"
     assert [piece.name for piece in job.capture().keyed] == ["first", "second"]
 
 
@@ -83,7 +86,7 @@ def test_layers_of_two_declarations_are_read_as_the_newest_says():
 
     job = kept("value", NEW, files=[*whole, *layer])
 
-    assert told(job) == "[(9, 9.0, '9')]"
+    assert answer_of(job) == "[(9, 9.0, '9')]"
     assert job.process({"word": "b", "amount": 0}) == [{"word": "[(8, 8.0, None)]", "total": 0}]
 
 

@@ -38,9 +38,9 @@ def test_a_failure_names_the_lines_of_the_user():
         job.process({"word": "a", "amount": 0})
 
     line = DividesByAmount.handleInputRows.__code__.co_firstlineno + 2
-    told = str(failed.value)
-    assert f"{__file__}:{line} in DividesByAmount.handleInputRows" in told
-    assert "runtime/weir" not in told
+    message = str(failed.value)
+    assert f"{__file__}:{line} in DividesByAmount.handleInputRows" in message
+    assert "runtime/weir" not in message
 
 
 def test_a_long_row_is_cut():

@@ -28,7 +28,7 @@ def test_a_timer_by_event_time_fires_when_the_watermark_reaches_it():
 
 
 def test_a_timer_by_the_clock_fires_when_the_clock_reaches_it():
-    """S1, D6: and the slot is told when that will be."""
+    """S1, D6: and the slot knows when that will be."""
     job = reminder("ProcessingTime").begin()
     job.process({"word": "a", "amount": 5_000})
 

@@ -145,7 +145,7 @@ def test_a_split_that_another_key_has_signed_is_not_unpickled():
 
 
 def test_a_signed_partition_counts_only_where_it_was_found():
-    """X2: nobody can put an old partition in the place of another."""
+    """X2: an old partition cannot replace another."""
     first, second = counter().discover("").splits
     forged = SplitId(".".join([*second.split(".")[:2], first.split(".")[2]]))
     with pytest.raises(InvalidSignature):
@@ -354,7 +354,10 @@ def test_a_split_that_was_begun_row_by_row_is_ended_so():
 def test_an_atomic_split_has_a_bounded_size():
     """R5, U3."""
     rows = fetch.Fetch("big", schema_of("n long"), lambda: ((n,) for n in range(100_000)))
-    with pytest.raises(JobRejected, match="big: with splitAtomic a whole partition is held"):
+    with pytest.raises(
+        JobRejected,
+        match=r"big: a partition has more than .*: with splitAtomic a whole partition is held",
+    ):
         rest_of(WholeReader("big", rows, limit=100_000))
 
 

@@ -59,7 +59,7 @@ def staged(tmp_path):
     return store_for("file://").list(f"file://{tmp_path}/job/_staging")
 
 
-class Told(DataSource):
+class Scripted(DataSource):
     """Its writers do what the test says."""
 
     def streamWriter(self, schema, overwrite):  # noqa: N802
@@ -69,17 +69,17 @@ class Told(DataSource):
 
 
 class ToldWriter(DataSourceStreamWriter):
-    def __init__(self, told):
-        self._told = told
+    def __init__(self, methods):
+        self._methods = methods
 
     def write(self, iterator):
-        return self._told["write"](iterator)
+        return self._methods["write"](iterator)
 
     def commit(self, messages, batchId):  # noqa: N803
-        self._told["commit"](messages, batchId)
+        self._methods["commit"](messages, batchId)
 
     def abort(self, messages, batchId):  # noqa: N803
-        self._told["abort"](messages, batchId)
+        self._methods["abort"](messages, batchId)
 
 
 # -- writing
@@ -122,16 +122,16 @@ def test_an_arrow_writer_gets_batches(make):
 def test_a_writer_may_return_no_message(make):
     """D1: None is passed on as it is."""
     committed = []
-    told = {"write": lambda rows: list(rows) and None, "commit": lambda *c: committed.append(c)}
-    sink = make(Told(told))
+    methods = {"write": lambda rows: list(rows) and None, "commit": lambda *c: committed.append(c)}
+    sink = make(Scripted(methods))
     sink.committer().commit(1, (sealed(sink.open(place()), 1),))
     assert committed == [([None], 0)]
 
 
 def test_a_writer_may_leave_rows_unread(make, monkeypatch):
-    """D1: and nobody waits for it to take them."""
+    """D1: and the writer need not take them."""
     monkeypatch.setattr(write_call, "ROOM_ROWS", 2)
-    sink = make(Told({"write": lambda rows: Written([tuple(next(rows))])}))
+    sink = make(Scripted({"write": lambda rows: Written([tuple(next(rows))])}))
     writer = sink.open(place())
     for number in range(100):
         writer.write(numbers(number))
@@ -149,7 +149,7 @@ def test_sealing_does_not_wait_for_the_writer(make):
         gate.wait()
         return Written(taken)
 
-    sink = make(Told({"write": slow}))
+    sink = make(Scripted({"write": slow}))
     writer = sink.open(place())
     writer.write(numbers(1))
     done = writer.seal()
@@ -170,7 +170,7 @@ def test_a_slow_writer_holds_the_mailbox_back(make, monkeypatch):
         gate.wait()
         return Written([tuple(row) for row in rows])
 
-    sink = make(Told({"write": slow}))
+    sink = make(Scripted({"write": slow}))
     writer = sink.open(place())
 
     def mailbox():
@@ -197,7 +197,7 @@ def test_a_closed_writer_sees_its_rows_fail(make):
             ended.append(type(problem).__name__)
             raise
 
-    writer = make(Told({"write": until_the_end})).open(place())
+    writer = make(Scripted({"write": until_the_end})).open(place())
     writer.write(numbers(1))
     writer.close()
     patiently(lambda: ended == ["Abandoned"])
@@ -234,7 +234,7 @@ def test_a_writer_that_raises_early_fails_the_rows_that_follow(make):
 
 def test_what_write_returns_must_be_a_message(make):
     """D1, U3: as in PySpark."""
-    writer = make(Told({"write": lambda rows: len(list(rows))})).open(place())
+    writer = make(Scripted({"write": lambda rows: len(list(rows))})).open(place())
     writer.write(numbers(1))
     with pytest.raises(UserCodeFailed, match="returned a int, no WriterCommitMessage"):
         writer.seal().make_durable()
@@ -278,7 +278,7 @@ def test_a_commit_that_failed_can_be_tried_again(make):
         if len(tries) == 1:
             raise OSError("the line is dead")
 
-    sink = make(Told({"write": lambda rows: Written([*map(tuple, rows)]), "commit": commit}))
+    sink = make(Scripted({"write": lambda rows: Written([*map(tuple, rows)]), "commit": commit}))
     name, committer = sealed(sink.open(place()), 1), sink.committer()
     with pytest.raises(UserCodeFailed, match=r"commit\(\) failed at batch 0: .*the line is dead"):
         committer.commit(1, (name,))
@@ -320,7 +320,7 @@ def test_a_message_that_another_key_has_signed_is_not_unpickled(make):
 
 
 def test_a_message_counts_for_its_own_transaction_only(make, tmp_path):
-    """X2: nobody can put one message in the place of another."""
+    """X2: one message cannot replace another."""
     sink = make()
     writer = sink.open(place())
     first, second = sealed(writer, 1), sealed(writer, 2)
@@ -367,7 +367,7 @@ def test_a_message_is_any_object_that_can_be_pickled(make):
         def __init__(self, rows):
             self.rows = rows
 
-    sink = make(Told({"write": lambda rows: Local(sum(row.number for row in rows))}))
+    sink = make(Scripted({"write": lambda rows: Local(sum(row.number for row in rows))}))
     assert sink.messages().get(sealed(sink.open(place()), 1, 2)).rows == 3
 
 
@@ -381,8 +381,8 @@ def failing(rows):
 def test_a_write_that_fails_is_aborted(make, tmp_path):
     """R5, D1: as in PySpark with None for its message, and the number of the next commit."""
     aborts = []
-    told = {"write": failing, "commit": lambda *_: None, "abort": lambda *a: aborts.append(a)}
-    sink = make(Told(told))
+    methods = {"write": failing, "commit": lambda *_: None, "abort": lambda *a: aborts.append(a)}
+    sink = make(Scripted(methods))
     writer = sink.open(place())
     sink.committer().commit(1, (sealed(writer, 1),))
     with pytest.raises(UserCodeFailed, match="write"):
