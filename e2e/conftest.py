@@ -1,10 +1,9 @@
-"""Gives every promise the same cluster, a bucket, and a job in a namespace of its own.
+"""Provides the cluster, the bucket and a job in a separate namespace for every scenario.
 
-When a promise is broken, what the cluster had to say about it is in one folder; the report says
-which. What tests show of themselves is repeated at the end, with the seed that brings the same run
-about again; ``--all`` runs everything where otherwise a sample is run, ``--chaos N`` only the long
-run of N mishaps. Tests without the operator come first: one that looks after the whole cluster
-would do their work for them.
+When a scenario fails, the state of the cluster is collected in one folder, which the report names.
+Notes of the tests are repeated at the end, with the seed that reproduces the run; ``--all`` runs
+everything where otherwise a sample is run, ``--chaos N`` only the long run of N faults. Tests
+without the operator run first, because an operator for the whole cluster would interfere with them.
 """
 
 import os
@@ -22,10 +21,10 @@ from chart import NAMESPACE as OPERATOR_NAMESPACE
 from cluster import Cluster, running_cluster
 from deployed_job import DeployedJob, deployed_job
 from failure_report import collect
-from fault_injection import Scene
+from fault_injection import Scenario
 from installed_operator import InstalledOperator, installed_operator
 from random_seed import SEED, runs_all
-from scenario_report import in_words, promises
+from scenario_report import describe, promises
 
 FAILURES = Path(__file__).parent.parent / "build" / "e2e"
 REPORT = FAILURES / "promises.txt"
@@ -44,7 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         default=0,
         metavar="N",
-        help="let N mishaps befall one long-running job, in an order drawn from the seed",
+        help="inject N faults into one long-running job, in an order drawn from the seed",
     )
 
 
@@ -92,15 +91,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if not kept:
         return
     terminalreporter.section("promises")
-    for line in in_words(kept):
+    for line in describe(kept):
         terminalreporter.write_line(line)
     REPORT.parent.mkdir(parents=True, exist_ok=True)
-    REPORT.write_text("\n".join(in_words(kept)) + "\n")
+    REPORT.write_text("\n".join(describe(kept)) + "\n")
 
 
 @pytest.fixture
 def progress(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Tells whoever waits how far a long test is."""
+    """Shows the progress of a long test."""
     plugins = request.config.pluginmanager
     terminal, capture = plugins.get_plugin("terminalreporter"), plugins.get_plugin("capturemanager")
     assert isinstance(terminal, pytest.TerminalReporter), "pytest says what it does"
@@ -109,7 +108,7 @@ def progress(request: pytest.FixtureRequest) -> Callable[[str], None]:
     def tell(line: str) -> None:
         with capture.global_and_fixture_disabled():
             terminal.write_line(line)
-            terminal.flush()  # whoever follows a file wants to know, too
+            terminal.flush()  # for readers of a log file, too
 
     return tell
 
@@ -165,11 +164,11 @@ def job(
 
 
 @pytest.fixture(scope="module")
-def scene(job: AppliedJob, operator: InstalledOperator) -> Scene:
-    """That job, as it runs where mishaps can befall it."""
-    scene = Scene(job, operator)
-    scene.begin()
-    return scene
+def scenario(job: AppliedJob, operator: InstalledOperator) -> Scenario:
+    """That job, on a node where faults can be injected."""
+    scenario = Scenario(job, operator)
+    scenario.begin()
+    return scenario
 
 
 @pytest.fixture(autouse=True)

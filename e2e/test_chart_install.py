@@ -1,7 +1,7 @@
-"""The chart installs the operator, with what was chosen, and says at once what cannot be.
+"""The chart installs the operator with the given values, and rejects invalid values at once.
 
-What it renders is judged as text first; then one is installed into a namespace of its own, so that
-it disturbs no other operator of the cluster.
+The rendered text is verified first; then the chart is installed into a separate namespace, so that
+it does not interfere with another operator of the cluster.
 """
 
 import time
@@ -16,7 +16,7 @@ from wait_until import until
 PLAIN = "crds.install=false"
 """``kubectl apply -f crds`` brings the definitions where there is no Helm."""
 
-PATIENCE_S, GLANCE_S = 120.0, 0.5
+TIMEOUT_S, POLL_S = 120.0, 0.5
 DEFINITIONS = ("checkpointedjobs.weir.dev", "checkpointedjobsnapshots.weir.dev")
 
 JOB = """
@@ -115,7 +115,7 @@ def test_several_operators_do_not_leave_at_once(helm):
 
 
 def test_metrics_that_nobody_could_read_are_not_promised(helm):
-    """K9 U3: a PodMonitor behind a policy that lets nobody in."""
+    """K9 U3: a PodMonitor behind a policy that allows no traffic."""
     monitored = "metrics.podMonitor.enabled=true"
     prometheus = "networkPolicy.from[0].namespaceSelector.matchLabels.name=monitoring"
 
@@ -131,8 +131,8 @@ def test_an_installed_operator_works_with_the_permissions_it_has(alone, cluster)
         "a status of the job",
         lambda: cluster.look("checkpointedjob", "asleep", namespace=alone).get("status"),
         lambda: cluster.kubectl("logs", "deployment/weir-operator", namespace=alone),
-        PATIENCE_S,
-        GLANCE_S,
+        TIMEOUT_S,
+        POLL_S,
     )
 
 

@@ -1,7 +1,7 @@
-"""Chart and definitions come, change and go, and no job is worse for it.
+"""Chart and CRDs are installed, upgraded and uninstalled without any effect on jobs.
 
-An upgrade begins with the chart of an earlier commit, which is taken out of the history. The image
-is the same one before and after, for there is no other on the nodes.
+An upgrade begins with the chart of an earlier commit, which is taken from the history. The image is
+the same before and after, because the nodes have no other.
 """
 
 import pytest
@@ -51,7 +51,7 @@ def is_observed(job):
 
 
 def define(cluster, edition):
-    """As whoever has no Helm does it; the other manager of the same fields is Helm, here."""
+    """As users without Helm do it; here Helm is the other manager of the same fields."""
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", edition.definitions)
 
 

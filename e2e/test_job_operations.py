@@ -1,8 +1,8 @@
-"""Suspended, resumed, restarted, rescaled, deleted, begun again: always the same sums.
+"""Suspended, resumed, restarted, rescaled, deleted, started again: always the same sums.
 
-One job goes through all of it, one after the other, and its output is judged as one. What a job
-leaves behind when it is deleted is enough for another to go on. Two more end as jobs end: one whose
-storage is away, and one whose time is over.
+One job goes through all operations in turn, and its whole output is verified. What a deleted job
+leaves in storage is enough for another job to continue. Two more jobs end: one whose storage is
+unavailable, and one whose ttlAfterEnd has passed.
 """
 
 import pytest
@@ -33,7 +33,7 @@ def of_deletions(job):
 
 
 def newest_checkpoint(job, directory):
-    """Where the newest one lies that the bucket has of a job, by the job's directory there."""
+    """The path of a job's newest checkpoint in the bucket, by the job's directory."""
     files = job.bucket.files(f"{job.directory}/checkpoints/{directory}")
     complete = [file.removesuffix(METADATA) for file in files if file.endswith(METADATA)]
     return max(complete, key=number_of)
@@ -130,7 +130,7 @@ def test_a_job_whose_storage_is_away_is_deleted_in_time_and_its_state_stays(oper
     assert not stranded.snapshots()
     assert not stranded.pods("driver")
     assert number_of(newest_checkpoint(stranded, directory)) >= known["id"]
-    assert stranded.told("SavepointFailed")
+    assert stranded.event_messages("SavepointFailed")
 
 
 def test_a_job_that_has_ended_goes_when_its_time_is_over_and_its_results_stay(operator, bucket):
@@ -138,7 +138,7 @@ def test_a_job_that_has_ended_goes_when_its_time_is_over_and_its_results_stay(op
     passing = AppliedJob(operator.cluster, bucket, operator.jobs, "passing")
     try:
         passing.apply(rows=ROWS, ttlAfterEnd="20 s")
-        passing.until("the end of the job", lambda: passing.told("Finished"))
+        passing.until("the end of the job", lambda: passing.event_messages("Finished"))
         assert passing.exists()
 
         passing.until("the end of the resource", lambda: not passing.exists())

@@ -1,7 +1,7 @@
-"""From nothing to results: install the operator, apply a job, read the bucket.
+"""From an empty cluster to results: install the operator, apply a job, read the bucket.
 
-The jobs are the examples of the documentation as they stand, but for the place in the bucket where
-each run of these tests keeps its own.
+The jobs are the examples of the documentation, except for the path in the bucket, which each run of
+these tests chooses.
 """
 
 import pytest
@@ -15,7 +15,7 @@ ROWS = 20_000
 
 
 def applied(operator, bucket, name):
-    """An example, in a part of the bucket that nobody has used."""
+    """An example, in an unused part of the bucket."""
     text = (ROOT / "manifests" / f"{name}.yaml").read_text()
     moved = text.replace("s3://weir/", f"s3://weir/{operator.jobs}/")
     operator.cluster.kubectl("apply", "-f", "-", given=moved, namespace=operator.jobs)

@@ -1,7 +1,7 @@
-"""Of two operators one leads, and when it is killed, the other goes on.
+"""Of two operators one is the leader; when it is killed, the other takes over.
 
-The killed one does not come back under its name, so its Lease must run out first. The job runs on
-all the while, and what it is asked for before anybody leads again is done by the one that does.
+The killed one does not return under its name, so its Lease must expire first. The job keeps running
+meanwhile, and the next leader handles requests that were made without a leader.
 """
 
 import time

@@ -1,9 +1,9 @@
-"""After a failure local copies of state are read first, where their disk outlives the executor.
+"""After a failure local copies of state are read first, if their disk outlives the executor.
 
-Where it does not, none are kept, and the status says so before anything runs. A slot tells nobody
-that it has read a copy. So the state of a checkpoint is taken out of the bucket before an executor
-is killed: a job that goes on has read its copies, and nothing else. It takes checkpoints only when
-it is asked to, so that no other is there to go on from.
+Otherwise none are kept, and the status reports it before anything runs. A slot does not report that
+it has read a copy. So the test deletes the state of a checkpoint from the bucket before it kills an
+executor: a job that continues has read its copies and nothing else. The job takes checkpoints only
+on request, so that there is no other one to continue from.
 """
 
 import re
@@ -135,7 +135,7 @@ def test_copies_on_a_directory_of_the_node_are_read_by_the_next_executor(keeping
 
 
 def test_damaged_copies_are_not_believed_and_the_bucket_is_read_instead(keeping, disk):
-    """S13 C18: each is noticed, and told in the executor's log."""
+    """S13 C18: each is detected, and reported in the executor's log."""
     _, state = checkpointed(keeping)
     disk.damage()
 

@@ -1,9 +1,9 @@
-"""An operator that dies at any of its writes is replaced, and nobody can tell afterwards.
+"""An operator that crashes at any of its writes is replaced without any effect on the result.
 
-The API server is real; nodes and drivers are pretended, for thousands of drivers fit into one
-process and none of them must be waited for. Every scene is played once undisturbed, which says how
-it must end and how many writes it takes, and then with the operator killed before a write and after
-it: for a sample of them, or with ``--all`` for every one.
+The API server is real; nodes and drivers are fakes, because thousands of fake drivers fit into one
+process and need no waiting. Every scenario runs once undisturbed, which determines its expected end
+and its number of writes, and then with the operator killed before a write and after it: for a
+sample of them, or with ``--all`` for every one.
 """
 
 import asyncio
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import pytest
 
 from crash_runs import Cell, Played, cells_of, theatre
-from crash_scenarios import SCENES
-from fake_storage import Missing, PretendStorage, Start
+from crash_scenarios import SCENARIOS
+from fake_storage import MissingObject, PretendStorage, Start
 from local_api_server import bare_api
 from random_seed import SEED, dice, runs_all, show
 
@@ -33,21 +33,21 @@ def chosen(whole):
     cells = cells_of(whole)
     if runs_all():
         return cells
-    return dice(f"crashes of {whole.cell.scene.name}").sample(cells, min(SAMPLED, len(cells)))
+    return dice(f"crashes of {whole.cell.scenario.name}").sample(cells, min(SAMPLED, len(cells)))
 
 
-async def play_everything(api, folder, scenes):
+async def play_everything(api, folder, scenarios):
     async with theatre(api, folder) as stage:
-        whole = await stage.play_all([Cell(scene) for scene in scenes])
+        whole = await stage.play_all([Cell(scenario) for scenario in scenarios])
         cells = [cell for played in whole for cell in chosen(played)]
         disturbed = await stage.play_all(cells)
     possible = sum(len(cells_of(played)) for played in whole)
     show(f"{len(cells)} of {possible} deaths of an operator, WEIR_SEED={SEED}")
     return Run(
-        {played.cell.scene.name: played for played in whole},
+        {played.cell.scenario.name: played for played in whole},
         {
-            scene.name: [played for played in disturbed if played.cell.scene is scene]
-            for scene in scenes
+            scenario.name: [played for played in disturbed if played.cell.scenario is scenario]
+            for scenario in scenarios
         },
     )
 
@@ -56,14 +56,14 @@ async def play_everything(api, folder, scenes):
 def run(request, tmp_path_factory):
     """All at once, for they mostly wait; but only those scenes that a test was chosen for."""
     chosen = [item for item in request.session.items if "run" in item.fixturenames]
-    names = {item.callspec.params["scene"] for item in chosen}
+    names = {item.callspec.params["scenario"] for item in chosen}
     folder = tmp_path_factory.mktemp("bare")
     with bare_api(folder) as api:
-        scenes = [scene for scene in SCENES if scene.name in names]
-        return asyncio.run(play_everything(api, folder, scenes))
+        scenarios = [scenario for scenario in SCENARIOS if scenario.name in names]
+        return asyncio.run(play_everything(api, folder, scenarios))
 
 
-each_scene = pytest.mark.parametrize("scene", [scene.name for scene in SCENES])
+each_scenario = pytest.mark.parametrize("scenario", [scenario.name for scenario in SCENARIOS])
 
 
 def expect_none(problems):
@@ -71,26 +71,26 @@ def expect_none(problems):
         pytest.fail("\n\n".join(problems), pytrace=False)
 
 
-@each_scene
-def test_a_scene_that_nobody_disturbs_ends_as_it_should(run, scene):
+@each_scenario
+def test_a_scene_that_nobody_disturbs_ends_as_it_should(run, scenario):
     """K3 K4 K5 K6: no promise is broken on the way."""
-    expect_none(run.undisturbed[scene].broken)
+    expect_none(run.undisturbed[scenario].broken)
 
 
-@each_scene
-def test_the_outcome_does_not_tell_whether_the_operator_died(run, scene):
+@each_scenario
+def test_the_outcome_does_not_tell_whether_the_operator_died(run, scenario):
     """K3: a crash between any two calls repeats, never doubles."""
-    expected = run.undisturbed[scene].outcome
-    others = [played for played in run.disturbed[scene] if played.outcome != expected]
+    expected = run.undisturbed[scenario].outcome
+    others = [played for played in run.disturbed[scenario] if played.outcome != expected]
 
     expect_none([f"{each.cell}: {each.outcome}, not {expected}" for each in others])
 
 
-@each_scene
-def test_no_death_breaks_a_promise_to_the_job(run, scene):
+@each_scenario
+def test_no_death_breaks_a_promise_to_the_job(run, scenario):
     """K3 K4 K5 K10: one driver at a time, no state lost, one savepoint for each wish."""
     expect_none(
-        [f"{each.cell}: {promise}" for each in run.disturbed[scene] for promise in each.broken]
+        [f"{each.cell}: {promise}" for each in run.disturbed[scenario] for promise in each.broken]
     )
 
 
@@ -124,7 +124,7 @@ def test_a_start_without_state_is_noticed():
 def test_a_restore_point_that_is_not_there_is_noticed(start):
     """K4: or the test above would prove nothing."""
     storage = a_job_that_ran()
-    with pytest.raises(Missing):
+    with pytest.raises(MissingObject):
         storage.begin(2, start)
 
     assert len(storage.broken) == 1

@@ -1,14 +1,14 @@
-"""Whoever follows "A job on Kubernetes" gets from nothing to a job that survives a kill.
+"""The commands of the page "A job on Kubernetes" work from an empty cluster to the end.
 
-The page's own commands are run, one after the other, by a reader who knows nothing else. Each shows
-what the page says it shows, and the bucket is the judge of what the page promises.
+The test runs the commands of the page in order. Each prints what the page shows, and the results in
+the bucket are verified.
 """
 
 from contextlib import suppress
 
 import pytest
 
-from applied_job import KEYS, PATIENCE_S, SPLITS, names
+from applied_job import KEYS, SPLITS, TIMEOUT_S, names
 from chart import NAMESPACE, RELEASE, Helm
 from cluster import ROOT, CommandFailed
 from failure_report import collect
@@ -29,7 +29,7 @@ KINDS = ("checkpointedjobs", "checkpointedjobsnapshots")
 PLACE = "s3://weir/running-sums"
 OUTPUT = f"{PLACE}/output"
 
-GLANCE_S = 0.5
+POLL_S = 0.5
 
 
 @pytest.fixture(scope="module")
@@ -51,19 +51,19 @@ def page(cluster, bucket, request, tmp_path_factory):
 
 
 def clear(cluster, bucket):
-    """As if nobody had ever followed the page; what an earlier reader has left goes by force."""
+    """A clean cluster; what an earlier run has left is force-deleted."""
     Helm(cluster).uninstall(NAMESPACE)
     cluster.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false")
     for kind, name in resources(cluster):
-        let_go(cluster, kind, name)
+        remove_finalizer(cluster, kind, name)
     cluster.kubectl("delete", "configmap", f"{JOB}-job", "--ignore-not-found", namespace=JOBS)
     see(cluster, "the end of its pods", lambda: not pods(cluster))
     see(cluster, "the end of the operator", lambda: is_gone(cluster))
     store_for(PLACE, bucket.storage()).delete(bucket.files(PLACE))
 
 
-def let_go(cluster, kind, name):
-    """Nobody is there any more who would take its finalizer away."""
+def remove_finalizer(cluster, kind, name):
+    """No operator runs that would remove its finalizer."""
     free = '{"metadata": {"finalizers": null}}'
     cluster.kubectl("delete", kind, name, "--ignore-not-found", "--wait=false", namespace=JOBS)
     with suppress(CommandFailed):  # it is gone already
@@ -104,7 +104,7 @@ def is_gone(cluster):
 
 
 def see(cluster, what, look):
-    until(what, look, lambda: cluster.kubectl("get", "pods", "-A"), PATIENCE_S, GLANCE_S)
+    until(what, look, lambda: cluster.kubectl("get", "pods", "-A"), TIMEOUT_S, POLL_S)
 
 
 def goes_on(cluster, bucket, what):
@@ -149,7 +149,7 @@ def test_an_edit_of_its_reader_keeps_the_state(page, cluster, bucket):
 
 def test_a_job_that_its_reader_has_stopped_goes_on(page, cluster, bucket):
     """K6."""
-    page.follow_to("Stop it, and let it go on")
+    page.follow_to("Suspend and resume it")
 
     goes_on(cluster, bucket, "the reader has stopped it and let it go on")
 
@@ -173,14 +173,17 @@ def test_no_command_of_the_page_is_left_out(page):
 
 def test_what_the_page_does_with_the_cluster_is_what_these_tests_do():
     """K11: ``./dev e2e`` starts it, loads the image, and ends it."""
-    told = {line for step in steps(PAGE) if step.is_own_doing for line in step.lines}
+    event_messages = {line for step in steps(PAGE) if step.is_own_doing for line in step.lines}
 
     verbs = ("up", "load", "down")
-    assert told == {*(f"./dev cluster {verb}" for verb in verbs), 'eval "$(./dev cluster env)"'}
+    assert event_messages == {
+        *(f"./dev cluster {verb}" for verb in verbs),
+        'eval "$(./dev cluster env)"',
+    }
 
 
 def test_the_readme_shows_what_is_on_the_page():
-    """D5 K11: and nothing that nobody has tried."""
+    """D5 K11: and nothing that no test has tried."""
     tried = {line for step in steps(PAGE) if not step.is_another_way for line in step.lines}
     (shown,) = [step for step in steps(ROOT / "README.md") if step.section == "On Kubernetes"]
 

@@ -1,9 +1,9 @@
-"""A job in pods goes on where it was, whatever becomes of them.
+"""A job in plain pods continues after its pods are killed.
 
 It is the demo's job: a running sum for every key, with executors on both nodes, its checkpoints and
 its output in the cluster's S3. The verdict is computed from the bucket's content alone, against a
-sequential recomputation. The operator's jobs are killed in the same ways and more, so the kills by
-hand run only with the rest.
+sequential recomputation. The operator's jobs are killed in the same ways and more, so these kills
+run only with ``--all``.
 """
 
 import pytest

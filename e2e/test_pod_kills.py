@@ -1,7 +1,7 @@
-"""Whatever dies while rows flow, nothing is lost and nothing is doubled.
+"""Whatever is killed while rows flow, no row is lost and none is duplicated.
 
-Executor, driver, operator, the pods of a node: each is killed as roughly as can be, the job goes
-on by itself, and the bucket is the judge. How long the next committed result took is shown.
+Executor, driver, operator, the pods of a node: each is killed without warning, the job recovers,
+and the bucket is verified. The time to the next committed result is shown.
 """
 
 from fault_injection import (
@@ -17,75 +17,75 @@ from fault_injection import (
 from recovery_check import survived
 
 
-def test_an_executor(scene):
+def test_an_executor(scenario):
     """R1 K3: Spark starts another, under the same driver."""
-    driver = scene.job.driver()
+    driver = scenario.job.driver()
 
-    survived(scene, executor_killed)
+    survived(scenario, executor_killed)
 
-    assert scene.job.driver() == driver
+    assert scenario.job.driver() == driver
 
 
-def test_the_driver(scene):
+def test_the_driver(scenario):
     """R1 C17 K3: the operator starts the next attempt."""
-    killed = scene.job.driver()
+    killed = scenario.job.driver()
 
-    survived(scene, driver_killed)
+    survived(scenario, driver_killed)
 
-    assert scene.job.driver() != killed
-    assert scene.job.told("DriverExited")
+    assert scenario.job.driver() != killed
+    assert scenario.job.event_messages("DriverExited")
 
 
-def test_the_driver_and_every_executor_at_once(scene):
+def test_the_driver_and_every_executor_at_once(scenario):
     """R1 C17 K3."""
-    killed = scene.job.driver()
+    killed = scenario.job.driver()
 
-    survived(scene, all_killed)
+    survived(scenario, all_killed)
 
-    assert scene.job.driver() != killed
+    assert scenario.job.driver() != killed
 
 
-def test_the_operator(scene):
+def test_the_operator(scenario):
     """K3: the job does not notice, and the next operator finds everything as it should be."""
-    job, driver = scene.job, scene.job.driver()
+    job, driver = scenario.job, scenario.job.driver()
 
-    survived(scene, operator_killed)
+    survived(scenario, operator_killed)
 
     job.annotate("weir.dev/checkpoint=after-the-kill")
-    job.until("an answer of the next operator", lambda: job.told("CheckpointCompleted"))
+    job.until("an answer of the next operator", lambda: job.event_messages("CheckpointCompleted"))
     assert job.driver() == driver
 
 
-def test_the_operator_in_the_middle_of_an_upgrade(scene):
+def test_the_operator_in_the_middle_of_an_upgrade(scenario):
     """K3 K4: the next one ends it; there is one savepoint, and one new driver."""
-    job, attempt = scene.job, scene.job.status()["driver"]["attempt"]
+    job, attempt = scenario.job, scenario.job.status()["driver"]["attempt"]
 
-    survived(scene, operator_killed_in_an_upgrade)
+    survived(scenario, operator_killed_in_an_upgrade)
 
     assert job.status()["driver"]["attempt"] == attempt + 1
     assert len([s for s in job.snapshots() if s["spec"]["trigger"] == "upgrade"]) == 1
 
 
-def test_a_driver_that_is_evicted(scene):
+def test_a_driver_that_is_evicted(scenario):
     """R1 K3."""
-    evicted = scene.job.driver()
+    evicted = scenario.job.driver()
 
-    survived(scene, driver_evicted)
+    survived(scenario, driver_evicted)
 
-    assert scene.job.driver() != evicted
+    assert scenario.job.driver() != evicted
 
 
-def test_a_node_that_is_drained(scene):
+def test_a_node_that_is_drained(scenario):
     """R1 K3: the driver is evicted like any other pod, and comes up elsewhere."""
-    drained = scene.job.node_of(scene.job.driver())
+    drained = scenario.job.node_of(scenario.job.driver())
 
-    survived(scene, node_drained)
+    survived(scenario, node_drained)
 
-    assert scene.job.node_of(scene.job.driver()) != drained
+    assert scenario.job.node_of(scenario.job.driver()) != drained
 
 
-def test_a_node_that_is_lost(scene):
-    """R1 C17 K3: nobody there can be asked; its pods are struck off, and an Event says so."""
-    survived(scene, node_lost)
+def test_a_node_that_is_lost(scenario):
+    """R1 C17 K3: the node is unreachable; its pods are force-deleted, and an Event reports it."""
+    survived(scenario, node_lost)
 
-    assert scene.job.told("NodeLost")
+    assert scenario.job.event_messages("NodeLost")

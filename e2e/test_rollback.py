@@ -1,7 +1,7 @@
-"""An upgrade that cannot work costs no state: the job goes on with the version that can.
+"""An upgrade that cannot work costs no state: the job continues with the old version.
 
-The job's savepoints are to go where there is no bucket. Its checkpoints are well, so it can always
-go on from the newest of them, also when nobody is there to be asked for a savepoint.
+The job's savepoint directory has no bucket. Its checkpoints work, so it can always continue from
+the newest of them, also when no driver runs that could take a savepoint.
 """
 
 import pytest
@@ -41,7 +41,7 @@ def test_an_upgrade_to_an_image_that_is_not_there_is_rolled_back_with_its_state(
     stable.until_state("RolledBack")
 
     assert stable.pods("driver")[0]["spec"]["containers"][0]["image"] == "localhost/weir:dev"
-    assert stable.told("RolledBack")
+    assert stable.event_messages("RolledBack")
     is_exact(stable)
 
 
@@ -52,7 +52,7 @@ def test_a_savepoint_that_cannot_be_taken_leaves_the_old_version_running(stable)
     driver = stable.driver()
     stable.edit(parallelism=2, upgrade={"mode": "savepoint"})
 
-    stable.until("the upgrade is given up", lambda: stable.told("UpgradeGivenUp"))
+    stable.until("the upgrade is given up", lambda: stable.event_messages("UpgradeAborted"))
 
     assert stable.driver() == driver
     assert len(stable.pods("executor")) == 3

@@ -1,7 +1,7 @@
-"""A savepoint for whoever writes an annotation: an object, its files, an Event, a line of status.
+"""An annotation takes a savepoint: an object, its files, an Event, an entry in the status.
 
-Rows flow all the while. The object outlives what it was made for; its files go with it only if it
-was told so, and then by a Job that needs no job.
+Rows flow meanwhile. The object outlives the job; its files are deleted with it only if it says so,
+by a Job that needs no running job.
 """
 
 import pytest
@@ -37,8 +37,8 @@ def test_the_job_tells_of_it(job, taken):
     """K5 K7."""
     path = taken["status"]["path"]
 
-    job.until("an Event", lambda: job.told("SavepointCompleted"))
-    assert any(path in message for message in job.told("SavepointCompleted"))
+    job.until("an Event", lambda: job.event_messages("SavepointCompleted"))
+    assert any(path in message for message in job.event_messages("SavepointCompleted"))
     job.until("status", lambda: job.status().get("lastSavepoint", {}).get("path") == path)
 
 

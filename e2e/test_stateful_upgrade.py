@@ -1,7 +1,7 @@
-"""An edit is an upgrade, and the new version goes on where the old one stopped.
+"""An edit is an upgrade, and the new version continues from the state of the old one.
 
 The edit changes the program and the parallelism at once, while rows flow. The old version stops
-with a savepoint, and sums that the new version adds to must be those that the old one had.
+with a savepoint, and the new version must add to the sums of the old one.
 """
 
 import pytest
@@ -51,4 +51,6 @@ def test_the_savepoint_of_the_upgrade_is_an_object_and_what_the_new_version_star
 
     assert taken["snapshot"] in names(upgraded.snapshots())
     assert upgraded.bucket.files(taken["path"])
-    assert any(taken["path"] in message for message in upgraded.told("SavepointCompleted"))
+    assert any(
+        taken["path"] in message for message in upgraded.event_messages("SavepointCompleted")
+    )

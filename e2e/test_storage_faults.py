@@ -1,8 +1,8 @@
-"""Storage that is slow, refuses, or is gone for a minute: the job waits and recovers by itself.
+"""Storage that is slow, rejects requests, or is gone for a minute: the job waits and recovers.
 
-The job reaches its S3 through a pod that is told how to treat requests; the bucket is judged past
-it. As long as storage is away nothing is committed, and the status says neither that the job has
-failed nor that a checkpoint is complete which is not there.
+The job reaches its S3 through a proxy pod that injects faults; the bucket is verified without the
+proxy. While storage is unavailable nothing is committed, and the status reports neither a failed
+job nor a completed checkpoint that does not exist.
 """
 
 import re
@@ -20,7 +20,7 @@ A_WHILE_S, A_MINUTE_S = 20, 60
 
 MANIFEST = re.compile("/chk-([0-9]+)/_metadata$")
 ALIVE = ("Running", "Stable", "Recovering")
-"""What the status may say of a job that nobody has stopped."""
+"""The valid states of a job that was not stopped."""
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def without_storage(job, seconds):
     assert last_checkpoint(job)["id"] <= newest_manifest(job)
 
 
-def went_on(job, what):
+def recovery_time(job, what):
     """The job commits again, and all that it has ever committed is right."""
     took = job.until_committed()
     job.until_stable()
@@ -92,7 +92,7 @@ def test_slow_storage_slows_checkpoints_down_and_restarts_nothing(running, stora
     storage.slow()
 
     running.until("a slow checkpoint", lambda: takes_long(running))
-    went_on(running, f"{DELAY_S:.0f} s more for each request")
+    recovery_time(running, f"{DELAY_S:.0f} s more for each request")
 
     assert (running.driver(), running.status()["restarts"]) == (driver, restarts)
 
@@ -104,7 +104,7 @@ def test_storage_that_refuses_for_a_while_costs_nothing(running, storage):
 
     without_storage(running, A_WHILE_S)
     storage.heal()
-    went_on(running, f"storage refused for {A_WHILE_S} s")
+    recovery_time(running, f"storage refused for {A_WHILE_S} s")
 
     assert storage.turned_away() > before
     assert running.driver() == driver
@@ -117,7 +117,7 @@ def test_storage_that_is_gone_for_a_minute_costs_nothing(running, storage):
 
     without_storage(running, A_MINUTE_S)
     storage.heal()
-    went_on(running, f"storage was gone for {A_MINUTE_S} s")
+    recovery_time(running, f"storage was gone for {A_MINUTE_S} s")
 
     assert storage.turned_away() > before
     assert running.driver() == driver
@@ -135,7 +135,7 @@ def test_a_driver_that_dies_meanwhile_has_a_successor_that_goes_on(running, stor
     running.until("a successor asks in vain", lambda: storage.turned_away() > before)
     without_storage(running, A_WHILE_S)
     storage.heal()
-    went_on(running, f"the driver was killed, and storage was told to {trouble.__name__}")
+    recovery_time(running, f"the driver was killed, and storage was set to {trouble.__name__}")
 
     assert running.driver() != killed
     assert last_checkpoint(running)["id"] > newest

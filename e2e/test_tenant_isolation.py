@@ -1,7 +1,7 @@
-"""Tenants of one cluster are kept apart: by accounts, by tokens, by Secrets, and by the network.
+"""Tenants of one cluster are isolated: by accounts, by tokens, by Secrets, and by the network.
 
 A tenant is a namespace. Two jobs of the same name run in two of them, and each tries to reach the
-other. Whether the network enforces policies is the cluster's affair; it is found out and shown.
+other. Whether the network enforces policies depends on the cluster; the test detects and shows it.
 """
 
 import base64
@@ -233,7 +233,7 @@ def test_an_executor_has_no_account_at_all(job, neighbour):
 def test_without_its_token_a_job_cannot_be_changed_nor_its_report_be_read(
     job, neighbour, operator, whose
 ):
-    """X1: whatever its API has, but for the pages that anybody may read."""
+    """X1: every endpoint of its API, except the public ones."""
     tokens = {"nobody's": "", "a wrong one": "wrong", "another job's": keys_of(neighbour)["token"]}
 
     found = answers(job, operator, tokens[whose])
@@ -269,19 +269,21 @@ def test_the_keys_of_a_job_are_named_by_its_driver_alone(job, neighbour):
 def test_the_keys_of_a_job_are_nowhere_to_be_read(job, neighbour, operator, cluster):
     """X4: neither in a log nor in any object but their Secret."""
     assert neighbour
-    told = [
+    event_messages = [
         cluster.kubectl("logs", job.driver(), namespace=job.namespace),
         cluster.kubectl("logs", operator.pod(), namespace=NAMESPACE),
         json.dumps(job.resource()),
         cluster.kubectl("get", "events,configmaps,pods", "-o", "json", namespace=job.namespace),
     ]
 
-    assert not [name for name, key in keys_of(job).items() if any(key in text for text in told)]
+    assert not [
+        name for name, key in keys_of(job).items() if any(key in text for text in event_messages)
+    ]
 
 
 @pytest.mark.thorough
 def test_policies_mean_the_pods_that_there_are(job, neighbour, operator, cluster):
-    """K9: a label that nothing bears would protect nothing, and nobody would notice."""
+    """K9: a label that no pod has would silently protect nothing."""
     for each in (job, neighbour):
         policy = network_policy_name(each.name)
         spec = cluster.look("networkpolicy", policy, namespace=each.namespace)["spec"]

@@ -1,7 +1,7 @@
-"""With ``tlsSecret`` driver and operator speak TLS, and believe no certificate but the job's.
+"""With ``tlsSecret`` driver and operator use TLS, and trust only the job's certificate.
 
-The job begins in the clear and gets its certificates by an edit: it is one setting. A driver is
-reached by its pod's address, so its certificate is judged by its authority and not by a name.
+The job starts without TLS and gets its certificates by an edit: it is one setting. A driver is
+addressed by its pod's IP, so its certificate is verified by its CA and not by a name.
 """
 
 from dataclasses import replace
@@ -18,7 +18,7 @@ from weir_operator.manifests.pod_layout import API_PORT
 pytestmark = pytest.mark.thorough
 
 SECRET = "encrypted-tls"  # noqa: S105 - its name
-MISTRUSTED = "CERTIFICATE_VERIFY_FAILED"
+UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
 """OpenSSL's word for it."""
 
 
@@ -98,7 +98,7 @@ def test_an_edit_turns_tls_on_and_nothing_is_lost(encrypted):
 
 
 def test_nobody_is_answered_in_the_clear(encrypted, asking, ours):
-    """X1: only whoever begins with TLS, and trusts the job's authority."""
+    """X1: only clients that use TLS and trust the job's CA."""
     health = f"{place(encrypted)}/healthz"
     trusting = Call(f"https://{health}", authority=ours.authority.read_text())
 
@@ -114,7 +114,7 @@ def test_whoever_trusts_another_authority_does_not_believe_the_driver(encrypted,
 
     answer = asking.call(Call(url, authority=mistaken.authority.read_text()))
 
-    assert MISTRUSTED in answer.why, answer
+    assert UNTRUSTED in answer.why, answer
 
 
 def test_a_savepoint_by_annotation_is_taken_over_tls(encrypted):
@@ -139,7 +139,7 @@ def test_a_certificate_of_another_authority_fails_the_start_and_the_status_says_
         assert (degraded["status"], degraded["reason"]) == ("True", "JobFailed")
         assert "/etc/weir-tls/ca.crt" in degraded["message"]
         assert "Remedy: use a certificate that is valid" in degraded["message"]
-        job.until("an Event", lambda: job.told("JobFailed"))
+        job.until("an Event", lambda: job.event_messages("JobFailed"))
     finally:
         job.delete()
 
@@ -147,12 +147,12 @@ def test_a_certificate_of_another_authority_fails_the_start_and_the_status_says_
 def test_an_operator_that_trusts_another_authority_hears_nothing_and_says_so(
     encrypted, operator, cluster, mistaken
 ):
-    """X1 X3 K7: the driver may be anybody, so it counts as silent; the job itself goes on."""
+    """X1 X3 K7: an untrusted driver counts as unreachable; the job keeps running."""
     driver = encrypted.driver()
     put(encrypted, SECRET, mistaken)
     cluster.kubectl("delete", "pod", operator.pod(), "--wait=false", namespace=NAMESPACE)
 
-    encrypted.until("why, in the log", lambda: MISTRUSTED in leaders_log(operator))
-    encrypted.until("a silent driver", lambda: says(encrypted, "Ready") == "DriverSilent")
+    encrypted.until("why, in the log", lambda: UNTRUSTED in leaders_log(operator))
+    encrypted.until("a silent driver", lambda: says(encrypted, "Ready") == "DriverUnreachable")
     assert encrypted.driver() == driver
     encrypted.until_committed()

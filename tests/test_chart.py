@@ -19,9 +19,9 @@ from resource_reference import page
 from source_tree import ROOT
 from weir_operator.__main__ import read_settings
 from weir_operator.cluster import api_paths
-from weir_operator.controller.watch_probe import CANARY
+from weir_operator.controller.watch_probe import PROBE_CONFIG_MAP
 from weir_operator.crd.definitions import job_definition
-from weir_operator.resource.validation import Refused, judge_job
+from weir_operator.resource.validation import Rejected, validate_job
 
 CHART = ROOT / "helm" / "weir"
 EXAMPLES = sorted(set((ROOT / "manifests").glob("*.yaml")) - {ROOT / "manifests" / "install.yaml"})
@@ -107,7 +107,9 @@ def test_the_chart_has_the_version_of_the_project():
 def test_the_operator_may_use_what_it_speaks_of_and_nothing_else():
     """K9: one page of the operator lists all kinds of objects that it asks for."""
     named = {
-        place.plural for place in vars(api_paths).values() if isinstance(place, api_paths.Place)
+        api_resource.plural
+        for api_resource in vars(api_paths).values()
+        if isinstance(api_resource, api_paths.ApiResource)
     }
 
     allowed = {resource for rule in rules_of_the_operator() for resource in rule["resources"]}
@@ -154,7 +156,7 @@ def test_the_operators_pod_is_hardened():
 
 
 def test_the_operator_understands_how_it_is_started():
-    """K9 K11: it exits with the words of its own parser at an option that it does not have."""
+    """K9 K11: an unknown option is an error of its parser."""
     _, container = the_operator()
     *command, module = container["args"][:3]
 
@@ -173,7 +175,7 @@ def test_the_operator_may_feed_its_canary_and_no_other_map_is_changed_by_it():
     named = [rule for rule in rules_of_the_operator() if "patch" in rule["verbs"]]
     (rule,) = [rule for rule in named if "configmaps" in rule["resources"]]
 
-    assert rule["resourceNames"] == [CANARY]
+    assert rule["resourceNames"] == [PROBE_CONFIG_MAP]
 
 
 def test_the_operator_is_asked_how_it_is():
@@ -229,9 +231,9 @@ def test_an_example_is_a_job_that_can_be_run(example):
     """K1 K11."""
     _, job = parts(example)
 
-    judged = judge_job(job["metadata"]["name"], job["spec"])
+    judged = validate_job(job["metadata"]["name"], job["spec"])
 
-    assert not isinstance(judged, Refused), judged
+    assert not isinstance(judged, Rejected), judged
 
 
 @each_example

@@ -1,4 +1,4 @@
-"""``./dev cluster`` on machines that cannot have one: each is told what is wrong and what to do.
+"""``./dev cluster`` on unsuitable machines: an error with the cause and the remedy.
 
 The machines are poor on purpose and have stand-ins for what would change the real one, so these
 tests start no cluster. What a cluster can do is seen in ``e2e``.
@@ -85,16 +85,16 @@ def test_what_does_not_exist_is_named(fit, arguments):
 
 def test_who_is_not_root_is_told_of_both_ways(fit):
     fit.has("id", saying("1000"))
-    told = refused(fit.dev("cluster", "up"))
-    assert "sudo --shell" in told
-    assert "Docker" in told
+    message = refused(fit.dev("cluster", "up"))
+    assert "sudo --shell" in message
+    assert "Docker" in message
 
 
 def test_a_full_disk_is_named_with_what_is_needed(fit):
     fit.has("df", saying("1234"))
-    told = refused(fit.dev("cluster", "up"))
-    assert "1234 MB free; 20000 MB are needed" in told
-    assert "WEIR_CACHE" in told
+    message = refused(fit.dev("cluster", "up"))
+    assert "1234 MB free; 20000 MB are needed" in message
+    assert "WEIR_CACHE" in message
 
 
 def test_too_little_memory_is_named_with_what_is_needed(fit):
@@ -106,16 +106,16 @@ def test_a_machine_without_docker_and_containerd_is_told_what_to_install(fit):
     fit.has("apt-get", saying("E: nothing is for sale", 100))
     for program in ("containerd", "runc"):
         (fit.home / "bin" / program).unlink()
-    told = refused(fit.dev("cluster", "up"))
-    assert "could not install containerd runc" in told
-    assert "Install them yourself" in told
+    message = refused(fit.dev("cluster", "up"))
+    assert "could not install containerd runc" in message
+    assert "Install them yourself" in message
 
 
 def test_a_port_in_use_is_named_with_its_user(fit):
     fit.has("ss", saying('LISTEN 127.0.0.1:23790 users:(("theirs",pid=7))'))
-    told = refused(fit.dev("cluster", "up"))
-    assert "port 23790" in told
-    assert "theirs" in told
+    message = refused(fit.dev("cluster", "up"))
+    assert "port 23790" in message
+    assert "theirs" in message
 
 
 def test_a_network_that_is_taken_is_shown(fit):
@@ -138,18 +138,18 @@ def test_what_a_machine_left_that_was_switched_off_is_cleared_away(fit):
 def test_a_half_dead_cluster_is_told_by_what_is_dead(fit):
     left_by_a_cluster(fit)
     fit.has("find", '#!/bin/sh\ncase "$1" in */node2) ;; *) echo 4711 ;; esac\n')
-    told = refused(fit.dev("cluster", "up"))
-    assert "half dead" in told
-    assert "etcd" in told
-    assert "node2" in told
-    assert "./dev cluster down" in told
+    message = refused(fit.dev("cluster", "up"))
+    assert "half dead" in message
+    assert "etcd" in message
+    assert "node2" in message
+    assert "./dev cluster down" in message
 
 
 def test_a_cluster_from_elsewhere_is_not_touched(fit):
     fit.has("find", saying("4711"))
-    told = refused(fit.dev("cluster", "up"))
-    assert "was not started from" in told
-    assert "./dev cluster down" in told
+    message = refused(fit.dev("cluster", "up"))
+    assert "was not started from" in message
+    assert "./dev cluster down" in message
 
 
 @pytest.mark.parametrize("arguments", [["status"], ["load"], ["node", "kill", "1"]])

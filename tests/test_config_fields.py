@@ -35,10 +35,10 @@ def test_every_configuration_field_has_a_reader(sources):
 
 def test_what_is_handed_on_is_written_into_manifests_as_a_whole(sources):
     """U3: so a field that Kubernetes knows needs no reader here."""
-    (shaping,) = (one for one in sources if one.path.name == "shaping.py")
+    (template,) = (one for one in sources if one.path.name == "pod_template.py")
     dumped = {
         node.func.value.id
-        for node in shaping.nodes
+        for node in template.nodes
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr == "model_dump"

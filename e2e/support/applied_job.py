@@ -1,8 +1,8 @@
-"""A job that the operator looks after: the example ``running-sums``, under a name of its own.
+"""A job that the operator manages: the example ``running-sums``, under a separate name.
 
-A test does what a person does with kubectl and sees what a person sees. Whether it was exactly
-once, the bucket says: at any moment its committed rows must be all rows of each split up to the
-last one, each with the right sum.
+A test uses kubectl as a user does. The bucket shows whether the output is exactly once: at any
+moment its committed rows must be all rows of each split up to the last one, each with the right
+sum.
 """
 
 import json
@@ -30,8 +30,8 @@ KEYS, SPLITS = 5_000, 2
 WITHOUT_END, ROWS_PER_SECOND = 0, 1_000
 SMALL = {"requests": {"cpu": "100m", "memory": "1Gi"}, "limits": {"memory": "1500Mi"}}
 
-GLANCE_S = 0.5
-PATIENCE_S = 300.0
+POLL_S = 0.5
+TIMEOUT_S = 300.0
 """A driver with its executors takes half a minute to start on a machine that does other things."""
 
 
@@ -120,7 +120,7 @@ class AppliedJob:
         steps = self.status().get("upgrade", {}).get("steps", [])
         return next((str(step["state"]) for step in steps if step["name"] == name), "")
 
-    def told(self, reason: str) -> list[str]:
+    def event_messages(self, reason: str) -> list[str]:
         """The messages of the Events with this reason."""
         about = f"involvedObject.name={self.name},reason={reason}"
         events = self.cluster.items("events", "--field-selector", about, namespace=self.namespace)
@@ -150,7 +150,7 @@ class AppliedJob:
         self.until(f"the state {state}", lambda: self.status().get("state") == state)
 
     def until_stable(self) -> None:
-        """The newest specification runs and has proved itself."""
+        """The newest specification runs and is stable."""
         self.until("the newest specification is stable", self._is_stable)
 
     def _is_stable(self) -> bool:
@@ -172,7 +172,7 @@ class AppliedJob:
         return time.monotonic() - began
 
     def until(self, what: str, look: Callable[[], T]) -> T:
-        seen = until(what, lambda: self._patiently(look), self._explained, PATIENCE_S, GLANCE_S)
+        seen = until(what, lambda: self._patiently(look), self._explained, TIMEOUT_S, POLL_S)
         assert seen is not None, "it waits for something"
         return seen
 

@@ -1,7 +1,7 @@
-"""The cluster's bucket, seen from this machine: the only witness that an e2e test believes.
+"""The cluster's bucket, read from this machine: the only evidence that an e2e test uses.
 
-It is reached by a forwarded port, which works whatever the cluster's network is like. The port is
-forwarded anew when the connection behind it is gone.
+It is reached by a forwarded port, which works with any network of the cluster. The port is
+forwarded again when its connection is lost.
 """
 
 import base64
@@ -64,7 +64,7 @@ class Bucket:
                 self.close()
 
     def files(self, directory: str) -> tuple[str, ...]:
-        """Everything that lies below a directory; the S3 may go on to list an empty one itself."""
+        """All objects below a directory; the S3 may still list an empty one itself."""
         found = store_for(directory, self.storage()).list(directory)
         return tuple(url for url in found if url != directory)
 

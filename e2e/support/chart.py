@@ -1,7 +1,8 @@
-"""The chart in the hands of Helm, with the one that ``./dev cluster env`` puts on the path.
+"""Runs Helm on the chart, with the helm of ``./dev cluster env``.
 
-What a chart renders is text, and what it installs is seen by kubectl; nothing here knows templates.
-An earlier edition of it comes out of the history, so that an upgrade is one from what people have.
+What a chart renders is text, and what it installs is verified by kubectl; nothing here parses
+templates. An earlier version of the chart comes from the history, so that an upgrade starts from
+what users have.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""The cluster as a test holds it in its hands: kubectl, and what can happen to a node.
+"""The cluster for tests: kubectl, and faults of nodes.
 
-Whether it is kind's or our own is not known here; ``./dev cluster`` is the one door to both.
+It works with kind and with the native cluster; ``./dev cluster`` is the only interface to both.
 """
 
 import json

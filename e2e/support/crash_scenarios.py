@@ -1,7 +1,7 @@
-"""What people do to a job, and how each of it must end, whatever becomes of the operator.
+"""User operations on a job, and their expected end, whatever happens to the operator.
 
-A scene says what stands before the curtain rises, the one thing that is done, and how one knows
-that its consequences are over. Nothing here knows operators or their deaths.
+A scenario defines the initial state, one operation, and how to detect that its effects are
+complete. Nothing here knows operators or their crashes.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ from fake_storage import PretendStorage
 from raw_api_client import JOBS, SNAPSHOTS, Client, Object, ours
 
 NAME = "job"
-PATIENCE_S = 180.0
-GLANCE_S = 0.15
+TIMEOUT_S = 180.0
+POLL_S = 0.15
 
 
 class Unsettled(Exception):
@@ -58,7 +58,7 @@ class Sight:
         return all(state == "Completed" for state in states) and count in (None, len(states))
 
     def is_rolled_back(self) -> bool:
-        """The stable version runs and has gone on with a checkpoint of its own."""
+        """The stable version runs and has completed a checkpoint."""
         return self.state == "RolledBack" and self.restore_type == "LastState"
 
     def gave_up(self) -> bool:
@@ -68,7 +68,7 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What must be the same, whoever died on the way."""
+    """What must be the same, whatever crashed on the way."""
 
     state: str
     generation: int
@@ -112,11 +112,11 @@ class Stage:
         return Sight(job, tuple(snapshots), self.kubelet.storage(self.namespace, NAME))
 
     async def until(self, what: str, is_so: Callable[[Sight], bool]) -> Sight:
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while not is_so(sight := await self.look()):
             if time.monotonic() > deadline:
-                raise Unsettled(f"{PATIENCE_S:.0f} s were not enough: {what}\n{_told(sight)}")
-            await asyncio.sleep(GLANCE_S)
+                raise Unsettled(f"{TIMEOUT_S:.0f} s were not enough: {what}\n{_control(sight)}")
+            await asyncio.sleep(POLL_S)
         return sight
 
     # -- what people do
@@ -165,7 +165,7 @@ Do = Callable[[Stage], Awaitable[None]]
 
 
 async def _nothing(_: Stage) -> None:
-    """The stage is empty when the curtain rises."""
+    """The initial state is empty."""
 
 
 def _running(manner: Manner = Manner.WORKS, **changes: object) -> Do:
@@ -183,8 +183,8 @@ async def _suspended(stage: Stage) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
-    """Something that somebody does."""
+class Scenario:
+    """An operation of a user."""
 
     name: str
     act: Do
@@ -192,42 +192,42 @@ class Scene:
     prepare: Do = _running()
 
 
-SCENES = (
-    Scene(
+SCENARIOS = (
+    Scenario(
         "first-deployment",
         lambda stage: stage.apply(job_spec()),
         lambda sight: sight.is_stable(1),
         _nothing,
     ),
-    Scene(
+    Scenario(
         "upgrade-by-savepoint",
         lambda stage: stage.edit(image=image(Manner.WORKS, 2)),
         lambda sight: sight.is_stable(2) and sight.has_snapshots(1),
     ),
-    Scene(
+    Scenario(
         "upgrade-by-last-state",
         lambda stage: stage.edit(image=image(Manner.WORKS, 2)),
         lambda sight: sight.is_stable(2),
         _running(upgrade={"mode": "last-state"}),
     ),
-    Scene(
+    Scenario(
         "failed-upgrade",
         lambda stage: stage.edit(image=image(Manner.WORKS, 2)),
         lambda sight: sight.gave_up() and sight.is_stable(1),
         _running(Manner.FAILS_SAVEPOINTS),
     ),
-    Scene(
+    Scenario(
         "rollback-of-what-is-refused",
         lambda stage: stage.edit(image=image(Manner.IS_REFUSED, 2)),
         lambda sight: sight.is_rolled_back() and sight.has_snapshots(1),
     ),
-    Scene(
+    Scenario(
         "rollback-of-what-is-never-stable",
         lambda stage: stage.edit(image=image(Manner.NEVER_CHECKPOINTS, 2)),
         lambda sight: sight.is_rolled_back() and sight.has_snapshots(1),
         _running(rollback={"checkpoints": 1, "within": "2 s"}),
     ),
-    Scene(
+    Scenario(
         "savepoint-by-annotation",
         lambda stage: stage.annotate(savepoint="before the holidays"),
         lambda sight: (
@@ -236,18 +236,18 @@ SCENES = (
             and bool(sight.status["answered"].get("savepointAnnotation"))
         ),
     ),
-    Scene(
+    Scenario(
         "suspension",
         lambda stage: stage.edit(suspend=True),
         lambda sight: sight.state == "Suspended" and sight.has_snapshots(1),
     ),
-    Scene(
+    Scenario(
         "resumption",
         lambda stage: stage.edit(suspend=False),
         lambda sight: sight.is_stable(3) and sight.has_snapshots(1),
         _suspended,
     ),
-    Scene(
+    Scenario(
         "deletion-with-savepoint",
         lambda stage: stage.delete(),
         lambda sight: sight.job is None and sight.has_snapshots(1) and not sight.storage.alive,
@@ -256,7 +256,7 @@ SCENES = (
 )
 
 
-def _told(sight: Sight) -> str:
+def _control(sight: Sight) -> str:
     """What a person would look at."""
     status = sight.status
     shown = ("state", "driver", "intent", "restorePoint", "upgrade", "rollback", "lastFailure")

@@ -1,7 +1,6 @@
-"""The demo's job on the cluster, from the plain manifests, in a namespace of its own.
+"""The demo's job on the cluster, from plain manifests, in a separate namespace.
 
-A test says what happens to it; whether it was exactly once, the bucket says. Nothing here knows why
-a pod went: that is the test's business.
+A test decides what happens to it; the bucket shows whether the output is exactly once.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,7 +19,7 @@ from weir.connectors.generator_rows import Recipe
 
 T = TypeVar("T")
 
-MANIFESTS = ("access.yaml", "running-sums.yaml")
+MANIFESTS = ("driver-role.yaml", "driver-pod.yaml")
 SCRIPT = ROOT / "demo" / "sums_by_key.py"
 DRIVER = "running-sums-driver"
 EXECUTORS = "weir/job=running-sums,spark-role=executor"
@@ -29,10 +28,10 @@ KEYS, SPLITS = 5_000, 2
 
 ROWS_PER_SECOND = 3_000
 
-GLANCE_S = 0.5
+POLL_S = 0.5
 """Seldom enough that looking does not keep the cluster from working."""
 
-PATIENCE_S = 180.0
+TIMEOUT_S = 180.0
 """A lost node takes 20 s to be given up, and a new executor as long to come."""
 
 
@@ -72,7 +71,7 @@ class DeployedJob:
             yield from map(self._chosen, yaml.safe_load_all(text))
 
     def _copied_secret(self) -> dict[str, Any]:
-        """How to reach the S3, beside the job: a pod sees the secrets of its own namespace."""
+        """The Secret of the S3, in the job's namespace, where its pods can use it."""
         secret = self.cluster.look("secret", "s3")
         return {**secret, "metadata": {"name": "s3", "namespace": self.namespace}}
 
@@ -119,7 +118,7 @@ class DeployedJob:
         self.until("the end of the job", self.has_ended)
 
     def until(self, what: str, look: Callable[[], T]) -> T:
-        return until(what, look, self._pods, PATIENCE_S, GLANCE_S)
+        return until(what, look, self._pods, TIMEOUT_S, POLL_S)
 
     def _pods(self) -> str:
         return self.cluster.kubectl("get", "pods", "-o", "wide", namespace=self.namespace)

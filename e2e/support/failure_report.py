@@ -1,7 +1,7 @@
-"""Collects what a person would look at after a failure, before it is cleared away.
+"""Collects the state of the cluster after a failure, before it is cleaned up.
 
-Everything goes into one folder for each failed test. What cannot be had is noted there instead, for
-a half-dead cluster is the very case in which one wants to know.
+Everything goes into one folder for each failed test. What cannot be collected is noted there
+instead, because a broken cluster is the most interesting case.
 """
 
 from collections.abc import Callable

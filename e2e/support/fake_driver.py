@@ -1,15 +1,15 @@
-"""A driver without Spark and without a job: it says what a real one would say, and obeys.
+"""A driver without Spark and without a job: it reports and handles requests like a real one.
 
-How it behaves is in the name of its image, so that a new version of a job is one that behaves
-otherwise. It reads nothing but its environment, as its pod would give it, and waits for nobody:
-whoever holds it says when time has passed.
+Its behaviour is in the name of its image, so that a new version of a job is one that behaves
+otherwise. It reads only its environment, as its pod would provide it, and never waits: the caller
+advances its time.
 """
 
 import time
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from fake_storage import Completion, Missing, PretendStorage, Start
+from fake_storage import Completion, MissingObject, PretendStorage, Start
 from weir.api.report import CheckpointReport, JobPhase, JobReport, Outcome, RequestReport
 
 
@@ -17,11 +17,11 @@ class Manner(StrEnum):
     """How a driver behaves."""
 
     WORKS = "works"
-    """It does all that it is told."""
+    """It handles every request."""
     FAILS_SAVEPOINTS = "fails-savepoints"
     """It takes checkpoints, but no savepoint."""
     IS_REFUSED = "is-refused"
-    """It ends at once, because somebody must change something."""
+    """It fails at once, because a person must change something."""
     NEVER_CHECKPOINTS = "never-checkpoints"
     """It runs, and completes nothing."""
 
@@ -49,7 +49,7 @@ def start_of(environment: dict[str, str]) -> Start:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What somebody has asked a driver for."""
+    """A request to a driver."""
 
     kind: str
     directory: str
@@ -87,7 +87,7 @@ class PretendDriver:
         """Restore and run, or refuse to."""
         try:
             self.storage.begin(self.attempt, self.start)
-        except Missing as missing:
+        except MissingObject as missing:
             self._reject(str(missing))
             return
         if self.manner is Manner.IS_REFUSED:
@@ -107,7 +107,7 @@ class PretendDriver:
         return self._heard_of(self.storage.complete(self.start.deployment))
 
     def order(self, kind: str, key: str, directory: str | None) -> bool:
-        """Begin what was asked for; the same key again begins nothing, and is told so."""
+        """Begin a request; one with the same key again has no effect."""
         if key in self.requests:
             return False
         self.requests[key] = RequestReport(id=key, outcome=Outcome.IN_PROGRESS)
@@ -133,7 +133,7 @@ class PretendDriver:
 
     @property
     def signs(self) -> tuple[object, ...]:
-        """What a report is made of; whoever compares it need not make one to see that it is old."""
+        """The contents of a report, to compare without building one."""
         outcomes = tuple(request.outcome for request in self.requests.values())
         return (self.phase, self.completed, self.why, outcomes)
 

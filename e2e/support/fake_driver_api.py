@@ -1,7 +1,7 @@
-"""The REST face of all pretended drivers: one server, which tells them apart by their addresses.
+"""The REST API of all fake drivers: one server, which distinguishes them by address.
 
-Every driver has a loopback address of its own, so whom a request is meant for is where it arrived.
-A wrong token is refused as by a real driver.
+Every driver has a separate loopback address, so the address of a request identifies its driver. A
+wrong token is rejected as by a real driver.
 """
 
 import asyncio
@@ -19,8 +19,8 @@ from killing_proxy import Killed, Killer
 
 ORDERS = ("checkpoints", "savepoints", "stop")
 ORDER_S = 0.15
-"""So long a driver takes to do as it is told."""
-GLANCE_S = 0.2
+"""How long a driver takes to handle a request."""
+POLL_S = 0.2
 FIRST_ADDRESS = ipaddress.IPv4Address("127.1.0.1")
 
 
@@ -58,7 +58,7 @@ class FakeDriverApi:
         driver = listener.driver
         said, signs = driver.report().stamped(), driver.signs
         while said.version == after and time.monotonic() < until and not driver.has_ended:
-            await asyncio.sleep(GLANCE_S)
+            await asyncio.sleep(POLL_S)
             if driver.signs != signs:
                 said, signs = driver.report().stamped(), driver.signs
         return web.json_response(text=said.model_dump_json(by_alias=True))
@@ -97,7 +97,7 @@ async def _healthy(_: web.Request) -> web.Response:
 
 
 @asynccontextmanager
-async def pretend_rest(port: int) -> AsyncIterator[FakeDriverApi]:
+async def fake_driver_api(port: int) -> AsyncIterator[FakeDriverApi]:
     rest = FakeDriverApi()
     app = web.Application()
     app.router.add_get("/healthz", _healthy)

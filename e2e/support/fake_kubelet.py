@@ -1,8 +1,8 @@
-"""A node without containers: it takes every driver's pod, and pretends the driver in it.
+"""A node without containers: it accepts every driver's pod, and runs a fake driver for it.
 
 To the API server it is scheduler and kubelet at once. It waits for the ConfigMaps and Secrets that
-a pod names, as a real one does, says what becomes of the container, and strikes a deleted pod off
-the list when its driver has ended.
+a pod refers to, as a real one does, reports the state of the container, and removes a deleted pod
+when its driver has ended.
 """
 
 import asyncio
@@ -17,15 +17,15 @@ from http import HTTPStatus
 from typing import Any
 
 from fake_driver import PretendDriver, manner_of, start_of
-from fake_driver_api import FakeDriverApi, Listener, pretend_rest
+from fake_driver_api import FakeDriverApi, Listener, fake_driver_api
 from fake_storage import Completion, PretendStorage
-from raw_api_client import Client, Object, Refused, core
+from raw_api_client import Client, Object, Rejected, core
 
 NODE = "pretended"
 DRIVERS = {"weir.dev/role": "driver"}
-GLANCE_S = 0.05
+POLL_S = 0.05
 ENDING_S = 0.05
-"""So long a driver takes to end when it is told to."""
+"""How long a driver takes to terminate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,9 @@ class FakeKubelet:
     rest: FakeDriverApi
     pace: Pace
     heard_of_pod: Callable[[Object], None] = lambda _: None
-    """Whoever wants to know when a pod was first seen."""
+    """Called when a pod is first observed."""
     completed: Callable[[PretendDriver, Completion], None] = lambda _, __: None
-    """Whoever wants to know when a checkpoint was."""
+    """Called when a checkpoint completes."""
     storages: dict[tuple[str, str], PretendStorage] = field(default_factory=dict)
     """By namespace and name of the job."""
     failures: list[str] = field(default_factory=list)
@@ -95,10 +95,10 @@ class FakeKubelet:
         name = pod["metadata"]["name"]
         try:
             await Life(self, pod, seat).lived()
-        except Refused as refusal:
+        except Rejected as refusal:
             if refusal.status != HTTPStatus.NOT_FOUND:  # the pod went before us
                 self.failures.append(f"{name}: {refusal}")
-        except Exception as problem:  # noqa: BLE001 - the edge of a task: it is told, not lost
+        except Exception as problem:  # noqa: BLE001 - the edge of a task: it is reported, not lost
             self.failures.append(f"{name}: {problem!r}")
 
 
@@ -142,12 +142,12 @@ class Life:
         await self.kubelet.client.create(f"{self._path}/binding", body)
 
     async def _prepared(self) -> PretendDriver | None:
-        """The driver, once all that it needs is there; none if it is told to end before."""
+        """The driver, once all that it needs exists; none if it is deleted before."""
         while not self.seat.told_to_end.is_set():
             found = await self._needed()
             if found is not None:
                 return self._driver(found)
-            await asyncio.sleep(GLANCE_S)
+            await asyncio.sleep(POLL_S)
         return None
 
     async def _needed(self) -> dict[tuple[str, str], Object] | None:
@@ -283,10 +283,10 @@ async def fake_kubelet(client: Client, port: int, pace: Pace) -> AsyncIterator[F
     ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": _now()}
     ready["lastTransitionTime"] = _now()
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}}
-    with suppress(Refused):  # an earlier block has made it
+    with suppress(Rejected):  # an earlier block has made it
         await client.create("/api/v1/nodes", node)
     await client.merge(f"/api/v1/nodes/{NODE}/status", {"status": {"conditions": [ready]}})
-    async with pretend_rest(port) as rest:
+    async with fake_driver_api(port) as rest:
         kubelet = FakeKubelet(client, rest, pace)
         watching = asyncio.create_task(kubelet.run())
         try:

@@ -1,8 +1,8 @@
-"""What outlives the drivers of a pretended job: its completed checkpoints, and what must hold.
+"""The durable storage of a fake job: its completed checkpoints, and the invariants of restores.
 
-A driver restores only what is here. One that is told to restore what is not, that starts from
-nothing or from something old without having been asked to, or that lives beside another, breaks a
-promise of the operator; it is written down, and the test that reads it fails.
+A driver restores only what is here. A driver whose restore point does not exist, that starts from
+nothing or from an old state without a request, or that runs beside another, violates a guarantee of
+the operator; the violation is recorded, and the test that reads it fails.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a driver was told to start from."""
+    """The restore point of a driver."""
 
     deployment: str
     path: str | None = None
@@ -29,8 +29,8 @@ class Start:
     fresh: bool = False
 
 
-class Missing(Exception):
-    """What a driver was told to restore is not there."""
+class MissingObject(Exception):
+    """The restore point of a driver does not exist."""
 
 
 @dataclass(slots=True)
@@ -80,7 +80,7 @@ class PretendStorage:
         self.alive.discard(attempt)
 
     def _restored(self, attempt: int, start: Start) -> Completion | None:
-        """Within a deployment its newest; at its beginning what it was told."""
+        """Within a deployment its newest checkpoint; at its beginning its restore point."""
         newest = self.newest
         if newest is not None and newest.deployment == start.deployment:
             return newest
@@ -90,12 +90,12 @@ class PretendStorage:
             return self._at(attempt, start.path)
         if start.lowest > (0 if newest is None else newest.number):
             self.broken.append(f"driver {attempt} needs checkpoint {start.lowest} of {newest}")
-            raise Missing(f"there is no checkpoint {start.lowest}")
+            raise MissingObject(f"there is no checkpoint {start.lowest}")
         return newest
 
     def _at(self, attempt: int, path: str) -> Completion:
         for done in self.completed:
             if done.path == path:
                 return done
-        self.broken.append(f"driver {attempt} was told to restore {path}, where nothing is")
-        raise Missing(f"there is nothing at {path}")
+        self.broken.append(f"driver {attempt} was started from {path}, which does not exist")
+        raise MissingObject(f"there is nothing at {path}")

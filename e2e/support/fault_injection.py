@@ -1,7 +1,7 @@
-"""What can befall a running job on a cluster, each as roughly as can be.
+"""Faults for a running job on a cluster, each injected without warning.
 
-A mishap is a block: it has happened when the block begins, and what it did to the cluster is undone
-when the block ends. In between the job must go on by itself. Whether it did, others judge.
+A fault is a block: it has happened when the block begins, and its effect on the cluster is undone
+when the block ends. In between the job must recover. The tests verify that.
 """
 
 import json
@@ -21,7 +21,7 @@ HOSTNAME = "kubernetes.io/hostname"
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class Scenario:
     """A job that runs, and who looks after it."""
 
     job: AppliedJob
@@ -68,46 +68,46 @@ class Scene:
         return bool(now["podName"] != driver and "runningSince" in now)
 
 
-Mishap = Callable[[Scene], AbstractContextManager[None]]
+Fault = Callable[[Scenario], AbstractContextManager[None]]
 
 
 @contextmanager
-def executor_killed(scene: Scene) -> Iterator[None]:
-    scene.job.kill(names(scene.job.pods("executor"))[0])
+def executor_killed(scenario: Scenario) -> Iterator[None]:
+    scenario.job.kill(names(scenario.job.pods("executor"))[0])
     yield
 
 
 @contextmanager
-def driver_killed(scene: Scene) -> Iterator[None]:
-    scene.job.kill(scene.job.driver())
+def driver_killed(scenario: Scenario) -> Iterator[None]:
+    scenario.job.kill(scenario.job.driver())
     yield
 
 
 @contextmanager
-def all_killed(scene: Scene) -> Iterator[None]:
+def all_killed(scenario: Scenario) -> Iterator[None]:
     """The driver and every executor, at once."""
-    pods = [scene.job.driver(), *names(scene.job.pods("executor"))]
+    pods = [scenario.job.driver(), *names(scenario.job.pods("executor"))]
     with ThreadPoolExecutor(len(pods)) as killers:
-        list(killers.map(scene.job.kill, pods))
+        list(killers.map(scenario.job.kill, pods))
     yield
 
 
 @contextmanager
-def operator_killed(scene: Scene) -> Iterator[None]:
-    scene.operator.kill()
+def operator_killed(scenario: Scenario) -> Iterator[None]:
+    scenario.operator.kill()
     try:
         yield
     finally:
-        scene.operator.renew()
+        scenario.operator.renew()
 
 
 @contextmanager
-def operator_killed_in_an_upgrade(scene: Scene) -> Iterator[None]:
+def operator_killed_in_an_upgrade(scenario: Scenario) -> Iterator[None]:
     """While the savepoint of a restart is being taken; the next operator ends the upgrade."""
-    job = scene.job
+    job = scenario.job
     job.edit(restartNonce=job.resource()["spec"].get("restartNonce", 0) + 1)
     job.until("the upgrade begins", lambda: _is_upgrading(job))
-    with operator_killed(scene):
+    with operator_killed(scenario):
         job.until_stable()
         yield
 
@@ -121,69 +121,69 @@ def _is_upgrading(job: AppliedJob) -> bool:
 
 
 @contextmanager
-def driver_evicted(scene: Scene) -> Iterator[None]:
-    """As whoever makes room on a node does it, by the API."""
-    namespace, driver = scene.job.namespace, scene.job.driver()
+def driver_evicted(scenario: Scenario) -> Iterator[None]:
+    """An eviction through the API, as by ``kubectl drain``."""
+    namespace, driver = scenario.job.namespace, scenario.job.driver()
     path = f"/api/v1/namespaces/{namespace}/pods/{driver}/eviction"
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": driver}}
-    scene.cluster.kubectl("create", "--raw", path, "-f", "-", given=json.dumps(body))
+    scenario.cluster.kubectl("create", "--raw", path, "-f", "-", given=json.dumps(body))
     yield
 
 
 @contextmanager
-def node_drained(scene: Scene) -> Iterator[None]:
+def node_drained(scenario: Scenario) -> Iterator[None]:
     """The one that the driver is on."""
-    drained = scene.job.node_of(scene.job.driver())
+    drained = scenario.job.node_of(scenario.job.driver())
     ours = ("--pod-selector=weir.dev/job", "--ignore-daemonsets", "--delete-emptydir-data")
     try:
-        scene.cluster.kubectl("drain", drained, *ours, "--force", "--timeout=50s")
+        scenario.cluster.kubectl("drain", drained, *ours, "--force", "--timeout=50s")
         yield
     finally:
-        scene.cluster.kubectl("uncordon", drained)
+        scenario.cluster.kubectl("uncordon", drained)
 
 
-def node_lost(scene: Scene) -> AbstractContextManager[None]:
+def node_lost(scenario: Scenario) -> AbstractContextManager[None]:
     """Its power goes, with the driver and what else is there."""
-    return _out_of_reach(scene, scene.cluster.node, "kill", "start")
+    return _out_of_reach(scenario, scenario.cluster.node, "kill", "start")
 
 
-def node_frozen(scene: Scene) -> AbstractContextManager[None]:
+def node_frozen(scenario: Scenario) -> AbstractContextManager[None]:
     """It hangs with the driver; when that goes on, another has its place."""
-    return _out_of_reach(scene, scene.cluster.node, "freeze", "thaw")
+    return _out_of_reach(scenario, scenario.cluster.node, "freeze", "thaw")
 
 
-def node_cut_off(scene: Scene) -> AbstractContextManager[None]:
+def node_cut_off(scenario: Scenario) -> AbstractContextManager[None]:
     """Its cable is pulled; the driver there goes on in vain, and comes back to its successor."""
-    return _out_of_reach(scene, scene.cluster.node, "cut", "join")
+    return _out_of_reach(scenario, scenario.cluster.node, "cut", "join")
 
 
-def kubelet_stopped(scene: Scene) -> AbstractContextManager[None]:
-    """The driver lives and reaches everything, but nobody can tell; it gets a successor."""
-    return _out_of_reach(scene, _signal_kubelet, "STOP", "CONT")
+def kubelet_stopped(scenario: Scenario) -> AbstractContextManager[None]:
+    """The driver runs with full connectivity, but its kubelet is down; it gets a successor."""
+    return _out_of_reach(scenario, _signal_kubelet, "STOP", "CONT")
 
 
 @contextmanager
 def _out_of_reach(
-    scene: Scene, act: Callable[[str, int], None], away: str, back: str
+    scenario: Scenario, act: Callable[[str, int], None], away: str, back: str
 ) -> Iterator[None]:
-    """Nobody can see the driver's node; another driver takes over, and the node comes back."""
-    driver = scene.job.driver()
+    """The driver's node is partitioned; another driver takes over, and the node returns."""
+    driver = scenario.job.driver()
     act(away, EXPENDABLE)
     try:
-        scene.until_replaced(driver)
+        scenario.until_replaced(driver)
         yield
     finally:
         act(back, EXPENDABLE)
-        _until_ready(scene)
+        _until_ready(scenario)
 
 
 def _signal_kubelet(signal: str, node: int) -> None:
     door("node", "exec", str(node), "pkill", f"-{signal}", "-f", "kubelet --")
 
 
-def _until_ready(scene: Scene) -> None:
-    """The next mishap finds the cluster whole."""
-    scene.job.until("both nodes are ready", lambda: _are_ready(scene.cluster))
+def _until_ready(scenario: Scenario) -> None:
+    """The cluster is healthy before the next fault."""
+    scenario.job.until("both nodes are ready", lambda: _are_ready(scenario.cluster))
 
 
 def _are_ready(cluster: Cluster) -> bool:
@@ -194,7 +194,7 @@ def _are_ready(cluster: Cluster) -> bool:
     )
 
 
-KILLS: tuple[Mishap, ...] = (
+KILLS: tuple[Fault, ...] = (
     executor_killed,
     driver_killed,
     all_killed,
@@ -204,6 +204,6 @@ KILLS: tuple[Mishap, ...] = (
     node_drained,
     node_lost,
 )
-TWO_DRIVERS: tuple[Mishap, ...] = (node_frozen, node_cut_off, kubelet_stopped)
-TO_THE_NODE: tuple[Mishap, ...] = (node_lost, *TWO_DRIVERS)
-"""They befall the expendable node, and so the driver must be there."""
+TWO_DRIVERS: tuple[Fault, ...] = (node_frozen, node_cut_off, kubelet_stopped)
+TO_THE_NODE: tuple[Fault, ...] = (node_lost, *TWO_DRIVERS)
+"""They affect the expendable node, so the driver must run there."""

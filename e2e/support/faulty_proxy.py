@@ -1,13 +1,13 @@
-"""Stands between a job and its S3, in a mood: well, slow, refusing or gone.
+"""A proxy between a job and its S3 that injects faults: well, slow, refusing or gone.
 
 A pod runs it as one file, so it needs the standard library alone. What passes, passes unchanged: a
 request is signed with the host that it was sent to, and the S3 must see the same. Only the ends of
 requests are looked for, each of which states its length; what is answered is not looked at, for a
-client asks again only when it has its answer. Whoever has a shell in the pod turns the mood; once
+client asks again only when it has its answer. A command in the pod switches the mode; once
 that is answered, no request is treated by the old one.
 
-    python3 troubled_proxy.py serve HOST PORT
-    python3 troubled_proxy.py tell [MOOD]
+    python3 faulty_proxy.py serve HOST PORT
+    python3 faulty_proxy.py tell [MOOD]
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 
-ANYWHERE, PORT = "0.0.0.0", 8333  # noqa: S104 - whoever knows the keys may come
+ANYWHERE, PORT = "0.0.0.0", 8333  # noqa: S104 - the S3 keys protect it
 DELAY_S = 1.0
 CONTROL = "/tmp/mood"  # noqa: S108 - a volume of the pod's own
 
@@ -30,7 +30,7 @@ _SLOW_DOWN = (
 )
 
 
-class Mood(StrEnum):
+class FaultMode(StrEnum):
     """What becomes of a request."""
 
     WELL = "well"
@@ -44,11 +44,11 @@ class Mood(StrEnum):
 
 
 class TroubledProxy:
-    """One mood for all connections."""
+    """One mode for all connections."""
 
     def __init__(self, host: str, port: int) -> None:
         self._s3 = (host, port)
-        self._mood = Mood.WELL
+        self._mood = FaultMode.WELL
         self._open: set[asyncio.StreamWriter] = set()
         self._turned_away = 0
 
@@ -65,17 +65,17 @@ class TroubledProxy:
                     passing.cancel()
 
     async def obey(self, orders: asyncio.StreamReader, answer: asyncio.StreamWriter) -> None:
-        """Turn the mood if one is named; say how many requests were turned away so far."""
+        """Switch the mode if one is given; return how many requests were rejected so far."""
         word = (await orders.readline()).decode().strip()
         if word:
-            self._turn(Mood(word))
+            self._switch(FaultMode(word))
         answer.write(f"{self._turned_away}\n".encode())
         await answer.drain()
         answer.close()
 
-    def _turn(self, mood: Mood) -> None:
-        breaks = Mood.GONE in (self._mood, mood)
-        self._mood = mood
+    def _switch(self, mode: FaultMode) -> None:
+        breaks = FaultMode.GONE in (self._mood, mode)
+        self._mood = mode
         for end in self._open if breaks else ():
             end.transport.abort()
 
@@ -94,21 +94,21 @@ class TroubledProxy:
         client: asyncio.StreamWriter,
         s3: asyncio.StreamWriter,
     ) -> None:
-        """The next request, by the mood of the moment at which it would be passed on."""
+        """The next request, by the mode at the time of forwarding."""
         head = await requests.readuntil(_END_OF_HEAD)
-        if self._mood is Mood.SLOW:
+        if self._mood is FaultMode.SLOW:
             await asyncio.sleep(DELAY_S)
         match self._mood:
-            case Mood.GONE:
+            case FaultMode.GONE:
                 self._turned_away += 1
                 await requests.read()
-            case Mood.REFUSING:
+            case FaultMode.REFUSING:
                 self._turned_away += 1
                 async for _ in _body(requests, head):
                     pass
                 client.write(_refusal(head))
                 await client.drain()
-            case Mood.WELL | Mood.SLOW:
+            case FaultMode.WELL | FaultMode.SLOW:
                 s3.write(head)
                 async for piece in _body(requests, head):
                     s3.write(piece)
@@ -143,7 +143,7 @@ async def _pass_on(answers: asyncio.StreamReader, client: asyncio.StreamWriter) 
 
 
 async def serve(host: str, port: int) -> None:
-    """The door opens last: whoever finds it open can turn the mood."""
+    """The listener starts last: once it accepts connections, the mode can be switched."""
     proxy = TroubledProxy(host, port)
     async with (
         await asyncio.start_unix_server(proxy.obey, CONTROL),
@@ -153,7 +153,7 @@ async def serve(host: str, port: int) -> None:
 
 
 async def tell(word: str) -> int:
-    """Turn the mood of the one that serves here; how many requests it has turned away."""
+    """Switch the mode of the running proxy; return how many requests it has rejected."""
     said, order = await asyncio.open_unix_connection(CONTROL)
     order.write(f"{word}\n".encode())
     count = int(await said.readline())
@@ -165,7 +165,7 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["serve", host, port]:
             asyncio.run(serve(host, int(port)))
-        case ["tell", *mood]:
-            print(asyncio.run(tell("".join(mood))))  # noqa: T201 - it is what was asked for
+        case ["tell", *mode]:
+            print(asyncio.run(tell("".join(mode))))  # noqa: T201 - it is what was asked for
         case _:
             sys.exit(__doc__)

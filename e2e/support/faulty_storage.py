@@ -1,7 +1,7 @@
-"""A storage that can be in trouble: the cluster's S3, behind a pod that is told what to do to it.
+"""A storage with faults: the cluster's S3 behind a proxy pod.
 
-A job that names the Secret ``s3-troubled`` instead of ``s3`` reaches the same bucket by the same
-keys through that pod. Whoever judges reads the bucket past it.
+A job that uses the Secret ``s3-troubled`` instead of ``s3`` reaches the same bucket with the same
+keys through that pod. The verification reads the bucket without it.
 """
 
 import base64
@@ -16,10 +16,10 @@ import yaml
 
 import faulty_proxy
 from cluster import Cluster, CommandFailed
-from faulty_proxy import DELAY_S, PORT, Mood
+from faulty_proxy import DELAY_S, PORT, FaultMode
 from wait_until import until
-from weir_operator.manifests.security_context import hardened_pod
-from weir_operator.manifests.strategic_merge import laid_over
+from weir_operator.manifests.security_context import restricted_pod
+from weir_operator.manifests.strategic_merge import strategic_merge
 
 __all__ = ["DELAY_S", "TroubledStorage", "troubled_storage"]
 
@@ -34,12 +34,12 @@ PROGRAM = Path(faulty_proxy.__file__)
 PLACE = "/program"
 COMMAND = ("python3", f"{PLACE}/{PROGRAM.name}")
 
-PATIENCE_S, GLANCE_S = 120.0, 0.5
+TIMEOUT_S, POLL_S = 120.0, 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class TroubledStorage:
-    """A storage that is well until it is told otherwise."""
+    """A storage that works until a fault is injected."""
 
     cluster: Cluster
     namespace: str
@@ -48,37 +48,35 @@ class TroubledStorage:
 
     def slow(self) -> None:
         """Every request takes ``DELAY_S`` longer."""
-        self._turn(Mood.SLOW)
+        self._switch(FaultMode.SLOW)
 
     def refuse(self) -> None:
         """Every request is answered with 503 SlowDown."""
-        self._turn(Mood.REFUSING)
+        self._switch(FaultMode.REFUSING)
 
     def vanish(self) -> None:
         """Connections break, and what is asked by new ones is never answered."""
-        self._turn(Mood.GONE)
+        self._switch(FaultMode.GONE)
 
     def heal(self) -> None:
-        self._turn(Mood.WELL)
+        self._switch(FaultMode.WELL)
 
     def turned_away(self) -> int:
         """How many requests were refused or left without an answer so far."""
-        return int(self._told())
+        return int(self._control())
 
-    def _turn(self, mood: Mood) -> None:
-        """Once it returns, the mood is this one."""
-        until(
-            f"the storage is {mood}", lambda: self._is(mood), self.described, PATIENCE_S, GLANCE_S
-        )
+    def _switch(self, mode: FaultMode) -> None:
+        """Returns once the mode is active."""
+        until(f"the storage is {mode}", lambda: self._is(mode), self.described, TIMEOUT_S, POLL_S)
 
-    def _is(self, mood: Mood) -> bool:
+    def _is(self, mode: FaultMode) -> bool:
         try:
-            return bool(self._told(mood))
+            return bool(self._control(mode))
         except CommandFailed:
             return False  # the API server could not carry the order; it may be given twice
 
-    def _told(self, *mood: str) -> str:
-        return self._kubectl("exec", NAME, "--", *COMMAND, "tell", *mood)
+    def _control(self, *mode: str) -> str:
+        return self._kubectl("exec", NAME, "--", *COMMAND, "tell", *mode)
 
     def described(self) -> str:
         return self._kubectl("describe", "pod", NAME)
@@ -86,7 +84,7 @@ class TroubledStorage:
     def start(self) -> None:
         """Make it, and wait until it serves."""
         self._kubectl("apply", "-f", "-", given=yaml.safe_dump_all(self._objects()))
-        until("a storage to be troubled", self._is_ready, self.described, PATIENCE_S, GLANCE_S)
+        until("a storage to be troubled", self._is_ready, self.described, TIMEOUT_S, POLL_S)
         self.heal()
 
     def _is_ready(self) -> bool:
@@ -148,4 +146,4 @@ def _pod(host: str, port: str) -> Json:
         "containers": [container],
         "volumes": [{"name": "program", "configMap": {"name": NAME}}],
     }
-    return laid_over(hardened_pod(NAME), ours)
+    return strategic_merge(restricted_pod(NAME), ours)

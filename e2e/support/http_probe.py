@@ -1,7 +1,7 @@
-"""Makes calls from inside a pod, with nothing but Python, and says what was answered to each.
+"""Makes HTTP requests from inside a pod with the standard library, and prints the responses.
 
-It is sent into a pod as text, so it imports nothing of ours and can do no more than the pod can.
-The calls stand on its standard input, what became of them goes to its output.
+It is sent into a pod as text, so it imports no project code and has only the permissions of the
+pod. It reads the requests from standard input and writes the results to standard output.
 """
 
 import http.client
@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-PATIENCE_S = 5.0
+TIMEOUT_S = 5.0
 
 
 def answered(call: dict[str, Any]) -> dict[str, object]:
@@ -30,8 +30,8 @@ def answered(call: dict[str, Any]) -> dict[str, object]:
 
 def _connected(call: dict[str, Any], scheme: str, host: str) -> http.client.HTTPConnection:
     if scheme == "http":
-        return http.client.HTTPConnection(host, timeout=PATIENCE_S)
-    return http.client.HTTPSConnection(host, timeout=PATIENCE_S, context=_trusting(call))
+        return http.client.HTTPConnection(host, timeout=TIMEOUT_S)
+    return http.client.HTTPSConnection(host, timeout=TIMEOUT_S, context=_trusting(call))
 
 
 def _trusting(call: dict[str, Any]) -> ssl.SSLContext:

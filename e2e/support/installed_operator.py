@@ -1,8 +1,8 @@
 """The operator as the chart installs it, for the whole cluster, and a namespace for its jobs.
 
-It is installed where the documentation says, so that one that was there before becomes this one:
-two would do each other's work. Jobs go before it does, for it is the one who lets them go. A test
-that installs it otherwise, or not at all, does so in a block, after which it is as it was.
+It is installed as in the documentation, so that an existing one is upgraded to it: two would
+interfere. Jobs are deleted before it, because it removes their finalizers. A test that installs it
+otherwise, or not at all, does so in a block, after which it is restored.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ IMPATIENT = "nodeLostAfterSeconds=5"
 NAME = "weir-operator"
 """Of its Deployment and of its Lease."""
 COUNTS = ("replicas", "updatedReplicas", "readyReplicas")
-PATIENCE_S, GLANCE_S = 120.0, 0.5
+TIMEOUT_S, POLL_S = 120.0, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class InstalledOperator:
         self._until("a new operator leads", self._is_settled)
 
     def remove(self) -> None:
-        """``kill -9``, and its pod is struck off, so that nobody starts again under its name."""
+        """``kill -9``, and its pod is force-deleted, so that it does not restart under its name."""
         leader = self.pod()
         self.cluster.kill(leader, NAMESPACE)
         at_once = ("--force", "--grace-period=0", "--wait=false")
@@ -98,7 +98,7 @@ class InstalledOperator:
 
     @contextmanager
     def uninstalled(self) -> Iterator[None]:
-        """Nobody looks after jobs, as long as the block lasts."""
+        """No operator runs within the block."""
         try:
             Helm(self.cluster).uninstall(NAMESPACE)
             self._until("no operator is left", self._is_gone)
@@ -118,7 +118,7 @@ class InstalledOperator:
         return not self.cluster.items("pods", namespace=NAMESPACE)
 
     def _until(self, what: str, look: Callable[[], T]) -> T:
-        return until(what, look, self._explained, PATIENCE_S, GLANCE_S)
+        return until(what, look, self._explained, TIMEOUT_S, POLL_S)
 
     def _explained(self) -> str:
         what = ("deployments,pods,leases,events", "-o", "wide")
@@ -152,7 +152,7 @@ def _completed(job: AppliedJob, known: list[str]) -> list[Json]:
 
 
 def _cleared(operator: InstalledOperator) -> None:
-    """Whatever tests have left of their jobs goes, while somebody is there to let it go."""
+    """Delete all jobs that tests have left, while an operator can remove their finalizers."""
     kinds = "checkpointedjobs,checkpointedjobsnapshots"
     cluster, jobs = operator.cluster, operator.jobs
     cluster.kubectl("delete", kinds, "--all", "--wait=false", namespace=jobs)
@@ -160,6 +160,6 @@ def _cleared(operator: InstalledOperator) -> None:
         "no job is left",
         lambda: not cluster.items(kinds, namespace=jobs),
         operator.log,
-        PATIENCE_S,
-        GLANCE_S,
+        TIMEOUT_S,
+        POLL_S,
     )

@@ -1,8 +1,8 @@
-"""Stands between an operator and the API server, and ends the operator at a write of its choice.
+"""A proxy between an operator and the API server that kills the operator at a chosen write.
 
-On the near side of a write it has never happened; on the far side it has, and nobody was told.
-Leases, Events and the operator's own canary are not counted: they come and go by the clock.
-Watches pass through as they are.
+Before the write it has never happened; after it, it has, but the operator got no response. Leases,
+Events and the watch probe's ConfigMap are not counted: they depend on the clock. Watches pass
+through unchanged.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
 UNCOUNTED = ("/leases", "/events")
-CANARY = b"weir-operator-canary"
+PROBE_CONFIG_MAP = b"weir-operator-canary"
 OWN_HEADERS = ("host", "authorization", "content-length", "transfer-encoding", "connection")
 
 
@@ -46,7 +46,7 @@ class Kill:
 
 
 class Killed(Exception):
-    """The operator that asked is dead; there is nobody to answer."""
+    """The operator was killed; there is no client to respond to."""
 
 
 @dataclass(slots=True)
@@ -82,7 +82,9 @@ class Killer:
 
 
 def is_counted(method: str, path: str, body: bytes) -> bool:
-    by_the_clock = any(word in path for word in UNCOUNTED) or CANARY in path.encode() + body
+    by_the_clock = (
+        any(word in path for word in UNCOUNTED) or PROBE_CONFIG_MAP in path.encode() + body
+    )
     return method in WRITES and not by_the_clock
 
 

@@ -1,7 +1,7 @@
 """Disks of the nodes, as executors mount them: plain directories, and claims on local volumes.
 
-A test looks at the copies that lie there, and damages them as a bad disk would. What a copy holds
-is not known here, only how it is named: a checkpoint's number, a dash and a hash.
+A test reads the copies there, and damages them as a bad disk would. Only their names are known
+here: a checkpoint's number, a dash and a hash.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 NODES = (1, 2)
 SIZE = "1Gi"
-PATIENCE_S, GLANCE_S = 60.0, 0.5
+TIMEOUT_S, POLL_S = 60.0, 0.5
 
 FIND = "find \"$1\" -type f -name '[0-9]*-*' ! -name '*-complete'"
 """Marks of completed checkpoints lie beside the copies."""
@@ -28,7 +28,7 @@ DAMAGE = f"""{FIND} | while read -r copy; do
     cp -p "$copy" "$new" && printf damaged | dd of="$new" conv=notrunc status=none || exit 1
     mv "$new" "$copy" || exit 1
 done"""
-"""The length stays. What somebody has mapped stays too, for it is another file that is damaged."""
+"""The length stays. A mapped file stays too, because a new file replaces it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +80,8 @@ def local_claim(cluster: Cluster, namespace: str, node: str, path: str) -> Itera
             "a bound claim",
             lambda: _is_bound(cluster, namespace, name),
             lambda: cluster.kubectl("describe", *made, namespace=namespace),
-            PATIENCE_S,
-            GLANCE_S,
+            TIMEOUT_S,
+            POLL_S,
         )
         yield name
     finally:  # they go when the last pod that has them is gone

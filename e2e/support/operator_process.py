@@ -1,8 +1,7 @@
-"""The operator as a process of its own, which can be ended at any moment and started again.
+"""The operator as a separate process, which can be killed at any moment and started again.
 
-It is told where the API server is and which namespace is its own; what it says goes into a file.
-Whoever starts a second one in the same place takes over from the first at once, because both have
-the same name.
+It gets a kubeconfig and its namespace; its log goes into a file. A second process in the same place
+takes over from the first at once, because both have the same identity.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What can be reached from inside a pod, found out by trying it there."""
+"""What can be reached from inside a pod, determined by requests from there."""
 
 import json
 from collections.abc import Iterable
@@ -7,12 +7,12 @@ from pathlib import Path
 
 from cluster import Cluster
 
-PROGRAM = Path(__file__).with_name("calling.py").read_text()
+PROGRAM = Path(__file__).with_name("http_probe.py").read_text()
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request, as whoever bears the token; of a job, or of the pod's own account."""
+    """One request with a token: of a job, or of the pod's own account."""
 
     url: str
     method: str = "GET"
@@ -43,7 +43,7 @@ class Pod:
         return str(self.cluster.look("pod", self.name, namespace=self.namespace)["status"]["podIP"])
 
     def calls(self, calls: Iterable[Call]) -> list[Answer]:
-        """What is answered to each; tokens travel by standard input, where nobody lists them."""
+        """The response to each; tokens go by standard input, where no process list shows them."""
         given = json.dumps([asdict(call) for call in calls])
         command = ("exec", "-i", self.name, "--", "python3", "-c", PROGRAM)
         said = self.cluster.kubectl(*command, given=given, namespace=self.namespace)

@@ -1,6 +1,6 @@
-"""Speaks with a bare API server as one program of many: reads, writes and watches plain objects.
+"""A plain HTTP client for an API server: reads, writes and watches objects as JSON.
 
-No model of any resource, no cache and no retry: what the server says is what a test sees.
+No model of any resource, no cache and no retry: a test sees the server's responses.
 """
 
 import json
@@ -22,7 +22,7 @@ REQUEST_S = 30.0
 LONGEST_LINE = 16 << 20
 
 
-class Refused(Exception):
+class Rejected(Exception):
     """The API server did not do it; its words are the message."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -53,7 +53,7 @@ class Client:
         """An object, or nothing if there is none."""
         try:
             return await self._asked("GET", path)
-        except Refused as refusal:
+        except Rejected as refusal:
             if refusal.status == HTTPStatus.NOT_FOUND:
                 return None
             raise
@@ -68,10 +68,10 @@ class Client:
         return await self._asked("PATCH", path, body, "application/merge-patch+json")
 
     async def delete(self, path: str, options: Object | None = None) -> None:
-        """Delete it; what is gone already, or is another by now, is nobody's error."""
+        """Delete it; one that is gone, or was replaced, is no error."""
         try:
             await self._asked("DELETE", path, options)
-        except Refused as refusal:
+        except Rejected as refusal:
             if refusal.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
                 raise
 
@@ -109,7 +109,7 @@ class Client:
         ) as answer:
             said = await answer.json()
             if answer.status >= HTTPStatus.BAD_REQUEST:
-                raise Refused(answer.status, f"{verb} {path}: {said.get('message')}")
+                raise Rejected(answer.status, f"{verb} {path}: {said.get('message')}")
             assert isinstance(said, dict), "the API speaks in objects"
             return said
 

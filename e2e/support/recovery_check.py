@@ -1,34 +1,34 @@
-"""Whether a job survived a mishap: it commits again, and all that it ever committed is right.
+"""Whether a job recovered from a fault: it commits again, and its whole output is right.
 
-How long the next committed result took is shown and returned; no test asserts it.
+The time to the next committed result is shown and returned; no test asserts it.
 """
 
 import time
 
-from fault_injection import TO_THE_NODE, Mishap, Scene
+from fault_injection import TO_THE_NODE, Fault, Scenario
 from random_seed import show
 
 
-def survived(scene: Scene, mishap: Mishap) -> None:
+def survived(scenario: Scenario, fault: Fault) -> None:
     """The job went on, and its output is exact."""
-    took = went_on(scene, mishap)
-    verdict = scene.job.verdict()
-    show(f"{called(mishap)}: next committed result after {took:.1f} s; {verdict}")
-    assert verdict.is_exactly_once, f"{called(mishap)}: {verdict}"
+    took = recovery_time(scenario, fault)
+    verdict = scenario.job.verdict()
+    show(f"{fault_name(fault)}: next committed result after {took:.1f} s; {verdict}")
+    assert verdict.is_exactly_once, f"{fault_name(fault)}: {verdict}"
 
 
-def went_on(scene: Scene, mishap: Mishap) -> float:
-    """Seconds from the mishap to the next committed result; it commits after its end, too."""
-    if mishap in TO_THE_NODE:
-        scene.move_driver()
+def recovery_time(scenario: Scenario, fault: Fault) -> float:
+    """Seconds from the fault to the next committed result; the job commits after its end, too."""
+    if fault in TO_THE_NODE:
+        scenario.move_driver()
     began = time.monotonic()
-    with mishap(scene):
-        scene.job.until_committed()
+    with fault(scenario):
+        scenario.job.until_committed()
         took = time.monotonic() - began
-    scene.job.until_committed()
+    scenario.job.until_committed()
     return took
 
 
-def called(mishap: Mishap) -> str:
+def fault_name(fault: Fault) -> str:
     """Its name, as a person says it."""
-    return mishap.__name__.replace("_", " ")
+    return fault.__name__.replace("_", " ")

@@ -1,6 +1,6 @@
-"""What a run of the promises has to say: each with its outcome, its time and what its tests showed.
+"""The report of an e2e run: each scenario with its outcome, its duration and its notes.
 
-One file is one promise. Knows pytest's reports and nothing of clusters.
+One file is one scenario. Uses pytest's reports and nothing of clusters.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ def promises(reports: Sequence[pytest.TestReport], titles: Mapping[str, str]) ->
     return found
 
 
-def in_words(found: Mapping[str, Promise]) -> Iterator[str]:
+def describe(found: Mapping[str, Promise]) -> Iterator[str]:
     """A line for each promise, and below it what its tests have shown."""
     for file, promise in found.items():
         outcome = f"{promise.broken} BROKEN, " if promise.broken else ""

@@ -1,6 +1,6 @@
-"""Those who share a cluster: a namespace for each, and what an account may do in which.
+"""The tenants of a cluster: a namespace for each, and the permissions of an account.
 
-What an account may do the API server says itself, asked as that account; no role is read here.
+The API server itself determines permissions, asked as that account; no role is read here.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""The Kubernetes operator: keeps a cluster as its checkpointed jobs say it should be.
+"""The Kubernetes operator: reconciles CheckpointedJobs and CheckpointedJobSnapshots.
 
-Of the runtime it knows the shared words, ``weir.api`` and ``weir.errors``, and no more: it needs
-neither Spark nor Arrow, and its image carries no JVM. Decisions stand in ``weir_operator.plan``.
+Of the runtime it imports ``weir.api`` and ``weir.errors`` only: it needs neither Spark nor Arrow,
+and its image needs no JVM. All decisions are in ``weir_operator.plan``.
 """
 
 from weir.extras import require_extra

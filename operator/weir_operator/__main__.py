@@ -1,8 +1,8 @@
-"""Puts the operator together and runs it: ``python -m weir_operator``.
+"""Composes the operator and runs it: ``python -m weir_operator``.
 
-The only place that knows all the others. Every setting is a flag, and an environment variable of
-the same name for a Deployment. The operator acts only while it holds its Lease; when it loses it,
-the process ends at once, so that nothing of it is left that could act.
+Every setting is a flag, and an environment variable of the same name for a Deployment. The operator
+acts only while it holds its Lease; when it loses the Lease, the process exits at once, so that no
+task is left that could act.
 """
 
 import argparse
@@ -39,49 +39,54 @@ from weir.api.environment_variables import (
 )
 from weir.errors import JobRejected, Unavailable, WeirError
 from weir_operator.cluster import api_client
-from weir_operator.cluster.api_paths import JOBS, NODES, Key
-from weir_operator.cluster.api_requests import ApiRefused, Request, good
-from weir_operator.cluster.cluster_reader import Eyes
-from weir_operator.cluster.cluster_writer import Hands
-from weir_operator.cluster.connection_limits import make_room
-from weir_operator.cluster.driver_credentials import Contacts
-from weir_operator.cluster.informer_cache import Watched
-from weir_operator.cluster.leader_election import Lease
-from weir_operator.cluster.observation import see_node
-from weir_operator.cluster.resync import everything, sweep
+from weir_operator.cluster.api_paths import JOBS, NODES, NamespacedName
+from weir_operator.cluster.api_requests import ApiRejected, ApiRequest, successful_body
+from weir_operator.cluster.cluster_reader import ClusterReader
+from weir_operator.cluster.cluster_writer import ClusterWriter
+from weir_operator.cluster.connection_limits import raise_connection_limits
+from weir_operator.cluster.driver_credentials import CredentialsCache
+from weir_operator.cluster.informer_cache import InformerCache
+from weir_operator.cluster.leader_election import LeaderElector
+from weir_operator.cluster.observation import parse_node
+from weir_operator.cluster.resync import list_all, resync
 from weir_operator.controller import json_log
-from weir_operator.controller.action_executor import Actor
-from weir_operator.controller.health_server import Health
-from weir_operator.controller.informers import Watches, quieten, registry_of, settings_of
-from weir_operator.controller.job_reconciler import JobLooks
-from weir_operator.controller.operator_metrics import Metrics
-from weir_operator.controller.report_watcher import Listening
-from weir_operator.controller.snapshot_reconciler import SnapshotLooks
-from weir_operator.controller.watch_probe import Canary
-from weir_operator.controller.work_queue import Desk, Look, Looked
+from weir_operator.controller.action_executor import ActionExecutor
+from weir_operator.controller.health_server import HealthServer
+from weir_operator.controller.informers import (
+    Informers,
+    kopf_registry,
+    kopf_settings,
+    quiet_kopf_logging,
+)
+from weir_operator.controller.job_reconciler import JobReconciler
+from weir_operator.controller.operator_metrics import OperatorMetrics
+from weir_operator.controller.report_watcher import ReportWatcher
+from weir_operator.controller.snapshot_reconciler import SnapshotReconciler
+from weir_operator.controller.watch_probe import WatchProbe
+from weir_operator.controller.work_queue import Reconcile, ReconcileResult, WorkQueue
 from weir_operator.driver_client import DriverClient
 from weir_operator.manifests.network_policy import Peers
 
 log = logging.getLogger("weir_operator")
 
-SWEEP_EVERY_S = 300.0
+RESYNC_PERIOD_S = 300.0
 RETRY_S = 5.0
-FAREWELL_S = 5.0
+SHUTDOWN_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What an operator can be told."""
+class OperatorSettings:
+    """The settings of one operator process."""
 
     kubeconfig: str | None
     namespaces: tuple[str, ...]
-    """None of them means the whole cluster."""
+    """The whole cluster if empty."""
     own_namespace: str
     identity: str
     lease: str
     driver_port: int
     driver_peers: Peers | None
-    """None given: jobs get no NetworkPolicy."""
+    """Without it, the operator creates no NetworkPolicies."""
     health_port: int
     metrics_port: int
     lost_after: timedelta
@@ -89,7 +94,7 @@ class Settings:
     log_format: str
 
 
-def read_settings(arguments: Sequence[str]) -> Settings:
+def read_settings(arguments: Sequence[str]) -> OperatorSettings:
     parser = argparse.ArgumentParser(prog="weir-operator", description="Runs CheckpointedJobs.")
     flag = partial(_add_flag, parser)
     flag("--kubeconfig", WEIR_OPERATOR_KUBECONFIG, help="file; without it, from the cluster")
@@ -119,7 +124,7 @@ def read_settings(arguments: Sequence[str]) -> Settings:
     given = vars(parser.parse_args(arguments))
     names = tuple(name.strip() for name in given.pop("namespaces").split(",") if name.strip())
     patience = timedelta(seconds=given.pop("lost_after"))
-    return Settings(namespaces=names, lost_after=patience, **given)
+    return OperatorSettings(namespaces=names, lost_after=patience, **given)
 
 
 def _peers(text: str) -> Peers:
@@ -148,151 +153,156 @@ def now() -> datetime:
 
 
 class Operator:
-    """All parts of one process."""
+    """The parts of one operator process."""
 
-    def __init__(self, settings: Settings, configuration: Configuration, metrics: Metrics) -> None:
+    def __init__(
+        self, settings: OperatorSettings, configuration: Configuration, metrics: OperatorMetrics
+    ) -> None:
         self._settings = settings
         self._configuration = configuration
         self._metrics = metrics
-        self.api = api_client.RestApi(configuration, metrics.called)
-        self._own_api = api_client.RestApi(configuration, metrics.called)
-        """For what must not wait behind the calls of a thousand looks."""
+        self.api = api_client.ApiClient(configuration, metrics.count_call)
+        self._own_api = api_client.ApiClient(configuration, metrics.count_call)
+        """A separate connection pool for the Lease, so that reconciles cannot delay its renewal."""
         self._client = DriverClient()
-        self._watched = Watched()
+        self._cache = InformerCache()
         peers = settings.driver_peers
-        self._eyes = Eyes(self.api, self._watched, settings.lost_after, peers)
-        self._listening = Listening(self._client, self._heard_news)
-        actor = Actor(
+        self._reader = ClusterReader(self.api, self._cache, settings.lost_after, peers)
+        self._reports = ReportWatcher(self._client, self._enqueue_job)
+        actor = ActionExecutor(
             self.api,
-            self._watched,
-            self._eyes,
-            Hands(self.api, peers),
-            Contacts(self.api),
+            self._cache,
+            self._reader,
+            ClusterWriter(self.api, peers),
+            CredentialsCache(self.api),
             self._client,
-            self._listening,
+            self._reports,
             settings.driver_port,
             now,
         )
-        self._jobs = self._desk("job", JobLooks(actor, metrics, now).look)
-        self._snapshots = self._desk("snapshot", SnapshotLooks(actor, now).look)
+        self._jobs = self._work_queue("job", JobReconciler(actor, metrics, now).reconcile)
+        self._snapshots = self._work_queue("snapshot", SnapshotReconciler(actor, now).reconcile)
         everywhere = not settings.namespaces
         is_watched = everywhere or settings.own_namespace in settings.namespaces
-        self.canary = Canary(self.api, settings.own_namespace, is_watched)
-        leadership = Key(settings.own_namespace, settings.lease)
-        self.lease = Lease(self._own_api, leadership, settings.identity)
+        self.probe = WatchProbe(self.api, settings.own_namespace, is_watched)
+        leadership = NamespacedName(settings.own_namespace, settings.lease)
+        self.elector = LeaderElector(self._own_api, leadership, settings.identity)
 
-    def _heard_news(self, job: Key) -> None:
-        self._jobs.ring(job)
+    def _enqueue_job(self, job: NamespacedName) -> None:
+        self._jobs.enqueue(job)
 
-    def _desk(self, kind: str, look: Look) -> Desk:
-        async def timed(key: Key) -> Looked:
+    def _work_queue(self, kind: str, reconcile: Reconcile) -> WorkQueue:
+        async def timed(key: NamespacedName) -> ReconcileResult:
             started = monotonic()
             try:
-                return await look(key)
+                return await reconcile(key)
             finally:
-                self._metrics.looked(kind, monotonic() - started)
+                self._metrics.reconciled(kind, monotonic() - started)
 
-        return Desk(kind, timed, self._metrics.failed, now)
+        return WorkQueue(kind, timed, self._metrics.failed, now)
 
-    async def reached(self) -> None:
-        """Wait until the API server answers and knows our resources."""
+    async def wait_for_api(self) -> None:
+        """Wait until the API server answers and serves the custom resources."""
         scope = self._settings.namespaces[0] if self._settings.namespaces else None
-        request = Request("GET", JOBS, JOBS.within(scope), {"limit": "1"})
+        request = ApiRequest("GET", JOBS, JOBS.collection_path(scope), {"limit": "1"})
         while True:
             try:
-                good(request, await self.api.call(request))
-            except (ApiRefused, Unavailable) as problem:
-                log.warning("The operator waits for its resources.", extra={"why": str(problem)})
+                successful_body(request, await self.api.call(request))
+            except (ApiRejected, Unavailable) as problem:
+                log.warning(
+                    "Waiting for the API server to serve the custom resources.",
+                    extra={"why": str(problem)},
+                )
                 await asyncio.sleep(RETRY_S)
             else:
                 return
 
     async def run(self) -> None:
-        """Watch and act until cancelled, or until Kopf ends."""
-        await self._see_nodes()
-        await self._swept()
-        watches = Watches(self._watched, self._jobs, self._snapshots, self.canary)
-        sees_nodes = self._eyes.may_see_nodes
-        beside = [
-            asyncio.create_task(self._sweep_forever(), name="sweep"),
-            asyncio.create_task(self.canary.beat_forever(), name="canary"),
+        """Watch and reconcile until cancelled, or until Kopf ends."""
+        await self._list_nodes()
+        await self._resync()
+        watches = Informers(self._cache, self._jobs, self._snapshots, self.probe)
+        watches_nodes = self._reader.can_read_nodes
+        tasks = [
+            asyncio.create_task(self._resync_forever(), name="sweep"),
+            asyncio.create_task(self.probe.write_forever(), name="canary"),
         ]
         try:
             await kopf.operator(
-                registry=registry_of(watches, self._configuration, sees_nodes=sees_nodes),
-                settings=settings_of(),
+                registry=kopf_registry(watches, self._configuration, watches_nodes=watches_nodes),
+                settings=kopf_settings(),
                 namespaces=self._settings.namespaces,
                 clusterwide=not self._settings.namespaces,
             )
         finally:
-            for task in beside:
+            for task in tasks:
                 task.cancel()
-            await self._stop_acting()
+            await self._stop()
 
     async def lead(self) -> None:
-        """Keep the Lease; without it nothing goes on, however long the rest takes to end."""
+        """Renew the Lease; stop all reconciles when it is lost, even if other tasks end later."""
         try:
-            await self.lease.keep()
+            await self.elector.renew_forever()
         finally:
-            await self._stop_acting()
+            await self._stop()
 
-    async def _stop_acting(self) -> None:
+    async def _stop(self) -> None:
         await self._jobs.close()
         await self._snapshots.close()
-        await self._listening.close()
+        await self._reports.close()
 
     async def close(self) -> None:
         await self._client.close()
         await self._own_api.close()
         await self.api.close()
 
-    async def _see_nodes(self) -> None:
-        """All nodes, before any pod: a node that is not known yet must not count as lost."""
+    async def _list_nodes(self) -> None:
+        """List all nodes before any pod: an unknown node must not count as lost."""
         try:
-            async for body in everything(self.api, NODES, (None,)):
-                node = see_node(body)
-                self._watched.nodes[node.name] = node
-        except ApiRefused:
-            self._eyes.may_see_nodes = False
-            log.warning("The operator may not list nodes; lost ones are waited for.")
+            async for body in list_all(self.api, NODES, (None,)):
+                node = parse_node(body)
+                self._cache.nodes[node.name] = node
+        except ApiRejected:
+            self._reader.can_read_nodes = False
+            log.warning("The operator may not list nodes, so it cannot detect lost nodes.")
 
-    async def _swept(self) -> None:
+    async def _resync(self) -> None:
         namespaces: tuple[str | None, ...] = self._settings.namespaces or (None,)
-        stirred = await sweep(self.api, self._watched, namespaces)
-        for key in sorted(stirred.jobs):
-            self._jobs.ring(key)
-        for key in sorted(stirred.snapshots):
-            self._snapshots.ring(key)
+        changed = await resync(self.api, self._cache, namespaces)
+        for key in sorted(changed.jobs):
+            self._jobs.enqueue(key)
+        for key in sorted(changed.snapshots):
+            self._snapshots.enqueue(key)
 
-    async def _sweep_forever(self) -> None:
+    async def _resync_forever(self) -> None:
         while True:
-            await asyncio.sleep(SWEEP_EVERY_S)
+            await asyncio.sleep(RESYNC_PERIOD_S)
             try:
-                await self._swept()
-            except (ApiRefused, Unavailable) as problem:
-                log.warning("A sweep was cut short.", extra={"why": str(problem)})
+                await self._resync()
+            except (ApiRejected, Unavailable) as problem:
+                log.warning("A resync was interrupted.", extra={"why": str(problem)})
 
 
-async def run(settings: Settings) -> None:
-    """Lead when it is our turn; return when told to end, raise when leadership is lost."""
-    metrics = Metrics()
-    health = Health(metrics, now)
+async def run(settings: OperatorSettings) -> None:
+    """Run as leader; return on shutdown, raise when leadership is lost."""
+    metrics = OperatorMetrics()
+    health = HealthServer(metrics, now)
     await health.serve(settings.health_port, settings.metrics_port)
-    operator = Operator(settings, await api_client.find(settings.kubeconfig), metrics)
+    operator = Operator(settings, await api_client.load_configuration(settings.kubeconfig), metrics)
     try:
-        await operator.reached()
+        await operator.wait_for_api()
         health.is_ready = True
-        await operator.lease.acquire()
-        health.canary = operator.canary
+        await operator.elector.acquire()
+        health.probe = operator.probe
         await _first_to_end(operator.run(), operator.lead())
-        await operator.lease.release()
+        await operator.elector.release()
     finally:
         await operator.close()
         await health.close()
 
 
 async def _first_to_end(*coroutines: Coroutine[object, object, None]) -> None:
-    """Run them beside each other; when one ends, end the others and raise what it raised."""
+    """Run them concurrently; when one ends, cancel the others and raise its exception."""
     tasks = [asyncio.create_task(one) for one in coroutines]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -300,7 +310,7 @@ async def _first_to_end(*coroutines: Coroutine[object, object, None]) -> None:
         for task in tasks:
             task.cancel()
         with suppress(TimeoutError):
-            async with asyncio.timeout(FAREWELL_S):
+            async with asyncio.timeout(SHUTDOWN_TIMEOUT_S):
                 await asyncio.gather(*tasks, return_exceptions=True)
     for task in done:
         task.result()
@@ -308,16 +318,16 @@ async def _first_to_end(*coroutines: Coroutine[object, object, None]) -> None:
 
 def main() -> None:
     settings = read_settings(sys.argv[1:])
-    json_log.begin(settings.log_level, as_json=settings.log_format == "json")
-    quieten()
-    make_room()
+    json_log.configure_logging(settings.log_level, as_json=settings.log_format == "json")
+    quiet_kopf_logging()
+    raise_connection_limits()
     try:
         asyncio.run(run(settings))
     except JobRejected as refused:
-        log.error("The operator cannot run.", extra={"why": str(refused)})  # noqa: TRY400
+        log.error("The operator cannot start.", extra={"why": str(refused)})  # noqa: TRY400
         sys.exit(2)
     except WeirError as ended:
-        log.error("The operator ends.", extra={"why": str(ended)})  # noqa: TRY400
+        log.error("The operator exits.", extra={"why": str(ended)})  # noqa: TRY400
         sys.exit(1)
 
 

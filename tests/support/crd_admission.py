@@ -1,7 +1,7 @@
-"""Judges a resource by its definition as an API server does: defaults, schema, then rules.
+"""Validates a resource by its CRD as an API server does: defaults, schema, then rules.
 
-Only what our definitions use is here. A test on a real API server would know better, and takes a
-cluster; this one says in milliseconds whether the definitions refuse what the operator refuses.
+It supports only what the project's CRDs use. It shows in milliseconds, without a cluster, whether
+the CRDs reject what the operator rejects.
 """
 
 import re
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import cel
 
 from weir_operator.crd.structural_schema import Schema
-from weir_operator.resource.kubernetes_quantity import exactly
+from weir_operator.resource.kubernetes_quantity import quantity_value
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What an API server would store, and why it would not."""
+    """What an API server would store, or why it would reject it."""
 
     stored: dict[str, object]
     by_schema: tuple[str, ...]
@@ -29,7 +29,7 @@ def admit(
     given: Mapping[str, object],
     before: Mapping[str, object] | None = None,
 ) -> Admission:
-    """Judge a resource, and the edit that it is if there was one before."""
+    """Validate a resource, and the edit if there was one before."""
     schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     stored = _defaulted(schema, deepcopy(dict(given)))
     old = None if before is None else _defaulted(schema, deepcopy(dict(before)))
@@ -130,7 +130,7 @@ def _broken(schema: Schema, value: object, old: object) -> Iterator[str]:
 
 def _holds(rule: str, value: object, old: object) -> bool:
     context = cel.Context(variables={"self": value, "oldSelf": old})
-    context.add_function("quantity", lambda amount: float(exactly(amount)))
+    context.add_function("quantity", lambda amount: float(quantity_value(amount)))
     context.add_function("compareTo", lambda one, other: (one > other) - (one < other))
     context.add_function("sum", sum)
     return cel.evaluate(rule, context) is True

@@ -14,7 +14,7 @@ from weir.dataflow.physical import JobGraph, Stage
 from weir.dataflow.reader import StreamReader
 from weir.dataflow.types import schema_of
 from weir.dataflow.writer import Session
-from weir.ports.operators import Place
+from weir.ports.operators import TaskInfo
 from weir.ports.sinks import Committer, Writer
 from weir.ports.sources import Discovery, Reader
 
@@ -42,7 +42,7 @@ class Nowhere:
 
     rows: pa.Schema = field(default_factory=lambda: pa.schema([]))
 
-    def open(self, place: Place) -> Writer:
+    def open(self, place: TaskInfo) -> Writer:
         raise AssertionError(f"the sink is opened at {place}")
 
     def committer(self) -> Committer:

@@ -1,9 +1,8 @@
-"""An API server in memory, as far as the operator's shell speaks to one.
+"""An API server in memory, as far as the operator uses one.
 
-It keeps objects under their paths, gives each write a new version, refuses a write under an old one
-and a name that is taken, and holds what has a finalizer. It can be told to fail, to forbid, and to
-let somebody else write first. It has no schema and no watch: whoever wants events reads its list of
-writes.
+It stores objects by path, gives each write a new version, rejects a write with an old version and a
+name that exists, and keeps objects with finalizers. A test can make it fail, forbid requests, or
+let another client write first. It has no schema and no watch: a test reads its list of writes.
 """
 
 import base64
@@ -13,28 +12,28 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weir.errors import Unavailable
-from weir_operator.cluster.api_requests import Answer, Request
+from weir_operator.cluster.api_requests import ApiRequest, ApiResponse
 
 Body = dict[str, Any]
 NOW = "2026-01-01T00:00:00Z"
 
 
 @dataclass
-class LittleApi:
+class FakeApiServer:
     """Objects by their path, and every call that was made."""
 
     objects: dict[str, Body] = field(default_factory=dict)
-    calls: list[Request] = field(default_factory=list)
+    calls: list[ApiRequest] = field(default_factory=list)
     forbidden: set[tuple[str, str]] = field(default_factory=set)
     """Verbs and kinds that the operator may not use."""
-    refused: dict[tuple[str, str], Answer] = field(default_factory=dict)
+    refused: dict[tuple[str, str], ApiResponse] = field(default_factory=dict)
     """What else is answered to verbs and kinds."""
     is_away: bool = False
-    before: Callable[[Request], None] = lambda _: None
-    """Somebody else, who acts just before a call arrives."""
+    before: Callable[[ApiRequest], None] = lambda _: None
+    """Another client, which acts just before a request arrives."""
     _version: int = 0
 
-    async def call(self, request: Request) -> Answer:
+    async def call(self, request: ApiRequest) -> ApiResponse:
         self.before(request)
         self.calls.append(request)
         if self.is_away:
@@ -54,7 +53,7 @@ class LittleApi:
                 return self._delete(request)
 
     def put(self, path: str, body: Body) -> Body:
-        """Place an object there, as somebody else would."""
+        """Store an object, as another client would."""
         self._version += 1
         kept = copy.deepcopy(body)
         metadata = kept.setdefault("metadata", {})
@@ -73,15 +72,15 @@ class LittleApi:
     def names(self, plural: str) -> list[str]:
         return sorted(path.rpartition("/")[2] for path in self.objects if f"/{plural}/" in path)
 
-    def _get(self, request: Request) -> Answer:
+    def _get(self, request: ApiRequest) -> ApiResponse:
         if request.path in self.objects:
-            return Answer(200, copy.deepcopy(self.objects[request.path]))
-        if not request.path.endswith(f"/{request.place.plural}"):
+            return ApiResponse(200, copy.deepcopy(self.objects[request.path]))
+        if not request.path.endswith(f"/{request.api_resource.plural}"):
             return _refusal(404, f"{request.path} is not there")
         found = [copy.deepcopy(body) for path, body in self._listed(request)]
-        return Answer(200, {"items": found, "metadata": {}})
+        return ApiResponse(200, {"items": found, "metadata": {}})
 
-    def _listed(self, request: Request) -> list[tuple[str, Body]]:
+    def _listed(self, request: ApiRequest) -> list[tuple[str, Body]]:
         name, _, value = request.query.get("labelSelector", "").partition("=")
         root, _, plural = request.path.rpartition("/")
         return [
@@ -92,14 +91,14 @@ class LittleApi:
             and (not name or _has(body, name, value))
         ]
 
-    def _post(self, request: Request) -> Answer:
+    def _post(self, request: ApiRequest) -> ApiResponse:
         assert isinstance(request.body, dict), "what is made has a body"
         path = f"{request.path}/{request.body['metadata']['name']}"
         if path in self.objects:
             return _refusal(409, f"{path} exists already")
-        return Answer(201, self.put(path, request.body))
+        return ApiResponse(201, self.put(path, request.body))
 
-    def _write(self, request: Request) -> Answer:
+    def _write(self, request: ApiRequest) -> ApiResponse:
         assert isinstance(request.body, dict), "what is written has a body"
         path = request.path.removesuffix("/status")
         if path not in self.objects:
@@ -114,11 +113,11 @@ class LittleApi:
             written = _merged(kept, request.body)
         else:
             written = {**request.body, "metadata": {**kept["metadata"]}}
-        answer = Answer(200, self.put(path, written))
+        answer = ApiResponse(200, self.put(path, written))
         self._let_go(path)
         return answer
 
-    def _delete(self, request: Request) -> Answer:
+    def _delete(self, request: ApiRequest) -> ApiResponse:
         kept = self.objects.get(request.path)
         if kept is None:
             return _refusal(404, f"{request.path} is not there")
@@ -128,7 +127,7 @@ class LittleApi:
             return _refusal(409, "the uid is another")
         kept["metadata"]["deletionTimestamp"] = NOW
         self._let_go(request.path)
-        return Answer(200, copy.deepcopy(kept))
+        return ApiResponse(200, copy.deepcopy(kept))
 
     def _let_go(self, path: str) -> None:
         metadata = self.objects[path]["metadata"]
@@ -141,8 +140,8 @@ def _has(body: Body, label: str, value: str) -> bool:
     return label in labels and value in ("", labels[label])
 
 
-def _refusal(code: int, message: str) -> Answer:
-    return Answer(code, {"kind": "Status", "message": message})
+def _refusal(code: int, message: str) -> ApiResponse:
+    return ApiResponse(code, {"kind": "Status", "message": message})
 
 
 def _merged(below: Body, above: Body) -> Body:

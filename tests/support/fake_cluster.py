@@ -1,10 +1,10 @@
 """A cluster of one job for the operator's plan: an API server, drivers, a storage, and time.
 
-It carries plans out as the shell does: the status first, under a lock, then one action after the
-other, and an operator may die between any two. Its drivers do what the runtime's do: a deployment
-begins where it was told and goes on from its newest checkpoint afterwards. It refuses what must
-never happen: two drivers at a time, a start from less than was complete, a dropped state that
-nobody asked to drop.
+It executes plans as the controller does: the status first, under a lock, then one action after the
+other, and an operator may crash between any two. Its drivers behave as the runtime's: a deployment
+starts from its restore point and continues from its newest checkpoint afterwards. It asserts what
+must never happen: two drivers at a time, a start from less than was complete, a dropped state
+without a request.
 """
 
 from contextlib import suppress
@@ -22,8 +22,8 @@ from weir_operator.plan.cluster_actions import (
     DeleteSnapshot,
     Dispose,
     EmitEvent,
-    Ensure,
-    ForceDelete,
+    EnsureDependent,
+    ForceDeletePod,
     ReadLive,
     RemoveFinalizer,
     RequestCheckpoint,
@@ -32,20 +32,24 @@ from weir_operator.plan.cluster_actions import (
 )
 from weir_operator.plan.local_recovery import LocalVolume, NoVolume
 from weir_operator.plan.observed_state import (
+    Dependent,
     Disposal,
     DriverPod,
     DriverReport,
-    Leaving,
-    Part,
+    ObservedSnapshot,
     RequestReport,
-    SeenSnapshot,
+    Running,
     Terminated,
-    Up,
+    Terminating,
     Waiting,
 )
-from weir_operator.plan.snapshot_plan import JobSight
+from weir_operator.plan.snapshot_plan import ObservedJob
 from weir_operator.plan.spec_versions import read, readable
-from weir_operator.resource import CheckpointedJobSnapshotStatus, CheckpointedJobStatus, judge_job
+from weir_operator.resource import (
+    CheckpointedJobSnapshotStatus,
+    CheckpointedJobStatus,
+    validate_job,
+)
 from weir_operator.resource.status import LifecycleState
 from weir_operator.resource.status_fields import LastCheckpoint, RestorePoint, RestoreType
 
@@ -56,7 +60,7 @@ SIZE, DURATION_MS = 1_000, 250
 """Of every checkpoint and savepoint."""
 GRACE = timedelta(seconds=30)
 WAITED_FOR = timedelta(minutes=5)
-"""So long after its time to end a pod is waited for of which nobody knows whether it has ended."""
+"""How long after its grace period a pod is waited for whose process may still run."""
 
 
 def a_spec(**changes: object) -> dict[str, object]:
@@ -104,7 +108,7 @@ class Storage:
             assert may_drop or found == max(self.line, default=0), "an older state was restored"
             self.line = [found]
         elif not is_same and point.type is RestoreType.NOTHING:
-            assert may_drop or not self.line, "state was dropped that nobody asked to drop"
+            assert may_drop or not self.line, "state was dropped without a request"
             self.line = []
         else:
             assert max(self.line, default=0) >= point.lowest_checkpoint, "a restore point was lost"
@@ -151,7 +155,7 @@ class OperatorDiedError(Exception):
 
 
 @dataclass
-class LittleCluster:
+class FakeCluster:
     """The world around one CheckpointedJob."""
 
     spec: dict[str, object] = field(default_factory=a_spec)
@@ -160,10 +164,10 @@ class LittleCluster:
     status: CheckpointedJobStatus = field(default_factory=CheckpointedJobStatus)
     drivers: list[Driver] = field(default_factory=list)
     storage: Storage = field(default_factory=Storage)
-    snapshots: dict[str, SeenSnapshot] = field(default_factory=dict)
+    snapshots: dict[str, ObservedSnapshot] = field(default_factory=dict)
     annotation: str | None = None
     checkpoint_annotation: str | None = None
-    parts: set[Part] = field(default_factory=set)
+    dependents: set[Dependent] = field(default_factory=set)
     deleted_at: datetime | None = None
     is_gone: bool = False
     events: list[EmitEvent] = field(default_factory=list)
@@ -175,11 +179,11 @@ class LittleCluster:
     fails_savepoints: bool = False
     savepoints_taken: int = 0
     checkpoints_taken: int = 0
-    """Those that somebody asked for."""
+    """Requested snapshots."""
     dies_in: int | None = None
     """After how many more writes the operator dies; the next one is then in its place."""
     never_ends: bool = False
-    """Pods that were told to end do not, and nobody says whether their processes have."""
+    """Deleted pods do not terminate, and no kubelet reports their processes."""
     held_by: tuple[str, ...] = ()
     """Finalizers of others, with which pods stay though their processes have ended."""
     local_volume: LocalVolume = NoVolume()
@@ -209,17 +213,17 @@ class LittleCluster:
             snapshots=tuple(self.snapshots.values()),
             savepoint_annotation=self.annotation,
             checkpoint_annotation=self.checkpoint_annotation,
-            parts=frozenset(self.parts),
+            dependents=frozenset(self.dependents),
             deleted_at=self.deleted_at,
             local_volume=self.local_volume,
         )
 
     def planned(self, seen: Observed | None = None) -> Plan:
         before = None if self.status.deployed is None else readable(self.status.deployed)
-        return plan(judge_job(NAME, self.spec, before), self.status, seen or self.observed())
+        return plan(validate_job(NAME, self.spec, before), self.status, seen or self.observed())
 
     def turn(self, seen: Observed | None = None) -> Plan:
-        """One look of the operator, which may die before any write."""
+        """One reconcile of the operator, which may crash before any write."""
         made = self.planned(seen)
         for write in (made.status, *made.actions):
             self._live_or_die()
@@ -253,15 +257,15 @@ class LittleCluster:
                 self._request(action)
             case EmitEvent():
                 self.events.append(action)
-            case Ensure(part):
-                self.parts.add(part)
+            case EnsureDependent(part):
+                self.dependents.add(part)
             case _:
                 self._perform_on_resources(action)
 
     def _perform_on_resources(self, action: Action) -> None:
         match action:
             case CreateSnapshot(name, spec):
-                fresh = SeenSnapshot(name, spec, CheckpointedJobSnapshotStatus(), self.now)
+                fresh = ObservedSnapshot(name, spec, CheckpointedJobSnapshotStatus(), self.now)
                 self.snapshots.setdefault(name, fresh)
             case DeleteSnapshot(name):
                 self.snapshots[name] = replace(self.snapshots[name], is_deleted=True)
@@ -271,14 +275,14 @@ class LittleCluster:
                 self.is_gone = True
                 self.drivers.clear()
             case _:
-                assert isinstance(action, ForceDelete | ReadLive), "nothing else is left"
+                assert isinstance(action, ForceDeletePod | ReadLive), "nothing else is left"
 
     def _create(self, action: CreateDriver) -> None:
         if any(driver.pod.name == action.name for driver in self.drivers):
             return
         assert all(map(self._was_waited_for, self.drivers)), "a second driver was made too soon"
         assert not self.is_gone, "a driver was made for a resource that is gone"
-        assert self.parts == set(Part), "a driver was made without what stands beside it"
+        assert self.dependents == set(Dependent), "a driver was made without what stands beside it"
         self._uids += 1
         pod = DriverPod(action.attempt, action.name, f"uid-{self._uids}", Waiting())
         spec, generation = read(action.version), action.version.generation
@@ -288,10 +292,10 @@ class LittleCluster:
     def _was_waited_for(self, driver: Driver) -> bool:
         """Whether a driver's process has ended, its node is lost, or both were waited for."""
         pod = driver.pod
-        if pod.leaving is None:
+        if pod.terminating is None:
             return False
-        is_over = isinstance(pod.stage, Terminated) or pod.leaving.is_forced
-        return is_over or self.now - pod.leaving.by >= WAITED_FOR
+        is_over = isinstance(pod.stage, Terminated) or pod.terminating.is_forced
+        return is_over or self.now - pod.terminating.by >= WAITED_FOR
 
     def _delete(self, action: DeleteDriver) -> None:
         for driver in list(self.drivers):
@@ -300,11 +304,11 @@ class LittleCluster:
             if action.force and not self.held_by:
                 self.drivers.remove(driver)
             by = self.now if action.force else self.now + GRACE
-            left = Leaving(by, self.held_by, is_forced=action.force)
-            driver.pod = replace(driver.pod, leaving=left)
+            left = Terminating(by, self.held_by, is_forced=action.force)
+            driver.pod = replace(driver.pod, terminating=left)
 
-    def let_go(self) -> None:
-        """Whoever held pods holds them no longer, and kubelets answer again."""
+    def remove_finalizer(self) -> None:
+        """Remove the finalizers of pods, and let kubelets respond again."""
         self.held_by, self.never_ends = (), False
 
     def _request(self, action: RequestStop | RequestSavepoint | RequestCheckpoint) -> None:
@@ -337,7 +341,7 @@ class LittleCluster:
 
     def _turn_of_snapshot(self, name: str) -> None:
         seen = self.snapshots[name]
-        job = None if self.is_gone else JobSight(self.status, self.observed().report)
+        job = None if self.is_gone else ObservedJob(self.status, self.observed().report)
         made = plan_snapshot(seen, job, self.now)
         self.snapshots[name] = replace(seen, status=made.status)
         for action in made.actions:
@@ -370,12 +374,12 @@ class LittleCluster:
         """Every driver does the next thing that it would do: end, start, restore, checkpoint."""
         for driver in list(self.drivers):
             pod = driver.pod
-            if pod.is_leaving and not (pod.node_is_lost or self.never_ends):
+            if pod.is_terminating and not (pod.is_node_lost or self.never_ends):
                 self._end(driver)
             elif isinstance(pod.stage, Waiting):
                 if driver.image not in self.bad_images:
-                    driver.pod = replace(pod, stage=Up())
-            elif isinstance(pod.stage, Up) and not pod.node_is_lost:
+                    driver.pod = replace(pod, stage=Running())
+            elif isinstance(pod.stage, Running) and not pod.is_node_lost:
                 self._work(driver)
 
     def _end(self, driver: Driver) -> None:
@@ -406,19 +410,19 @@ class LittleCluster:
 
     def driver_dies(self, why: str = "OOMKilled") -> None:
         for driver in self.drivers:
-            if isinstance(driver.pod.stage, Up):
+            if isinstance(driver.pod.stage, Running):
                 driver.phase = None
                 driver.pod = replace(driver.pod, stage=Terminated(137, why))
 
-    def node_is_lost(self) -> None:
+    def lose_node(self) -> None:
         for driver in self.drivers:
             driver.is_silent = True
-            driver.pod = replace(driver.pod, node_is_lost=True)
+            driver.pod = replace(driver.pod, is_node_lost=True)
 
     # --- both together ---
 
     def settle(self, rounds: int = 60, seconds: float = 15) -> None:
-        """Let everybody do what they would, until time has made all that it can of it."""
+        """Let operator and drivers act until nothing changes any more."""
         for _ in range(rounds):
             with suppress(OperatorDiedError):
                 self.turn()
@@ -430,7 +434,7 @@ class LittleCluster:
             self.turn()
 
     def settle_until(self, *states: LifecycleState) -> None:
-        """Let everybody do what they would until the job is in one of these states, and stays."""
+        """Let operator and drivers act until the job is in one of these states, and stays."""
         for _ in range(200):
             self.turn()
             self.drivers_go_on()

@@ -12,7 +12,7 @@ import pyarrow as pa
 from weir.core.ids import EdgeId, OperatorId, SplitId, SubtaskId
 from weir.core.topology import Edge, EdgeKind, Operator, Topology
 from weir.dataflow.physical import Head, JobGraph, RelayHead, SinkHead, SourceHead, Stage, Step
-from weir.ports.operators import Batch, Place
+from weir.ports.operators import Batch, TaskInfo
 from weir.ports.sinks import Committer, SealedTransaction
 from weir.ports.sources import Discovery
 
@@ -152,7 +152,7 @@ class FakeSink:
     durable: list[str] = field(default_factory=list)
     writers: list[FakeSinkWriter] = field(default_factory=list)
 
-    def open(self, place: Place) -> FakeSinkWriter:
+    def open(self, place: TaskInfo) -> FakeSinkWriter:
         if self.breaks:
             raise self.breaks
         writer = FakeSinkWriter(self, f"{place.subtask}-a{place.attempt}")

@@ -32,7 +32,7 @@ from weir.dataflow.physical import JobGraph, SourceHead
 from weir.driver.action_runner import ActionRunner
 from weir.driver.job_startup import JobStartup, TakenOver
 from weir.driver.sink_committers import SinkCommitters
-from weir.driver.slot_registry import Slots
+from weir.driver.slot_registry import SlotRegistry
 from weir.driver.storage_actions import StorageActions
 from weir.driver.trace import InitialState
 from weir.errors import Unavailable
@@ -44,7 +44,7 @@ from weir.storage.file_store import FileStore
 from weir.storage.local_copies import Owner
 from weir.storage.log_entries import JobLog
 from weir.wire.clocks import ProcessClock
-from weir.wire.control_messages import Completed, Failed, Tell
+from weir.wire.control_messages import CheckpointCompleted, SubtaskFailure, SubtaskMessage
 
 RESTART_MS = 5
 _LONG_ENOUGH = 30.0
@@ -106,7 +106,7 @@ class DriverProcess:
         journal = JobLog(self.store, self.beginning.epoch_state.directory)
         self.hands = ActionRunner(
             self.beginning.epoch_state.epoch,
-            cast("Slots", self),
+            cast("SlotRegistry", self),
             StorageActions(self.store, journal, self.hand, self.heard.append),
             SinkCommitters({}, self.heard.append, print),
             self.answers.__setitem__,
@@ -132,7 +132,7 @@ class DriverProcess:
 
     def hear(self, said: object) -> None:
         """What a slot says."""
-        if isinstance(said, Failed):
+        if isinstance(said, SubtaskFailure):
             said = attempts.SubtaskFailed(said.attempt, said.subtask, said.cause, 0.5)
         self.heard.append(cast("Event", said))
 
@@ -149,7 +149,7 @@ class DriverProcess:
             isinstance(message, CheckpointCompleted) and not self.slots[slot].hears_completions
         )
         if not is_lost:
-            self.send(slot, Tell(subtask, attempt, message))
+            self.send(slot, SubtaskMessage(subtask, attempt, message))
 
     def recycle(self, slot: SlotId) -> None:
         self.lose(slot)

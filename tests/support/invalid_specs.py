@@ -1,9 +1,9 @@
-"""Reads a table of specifications that are refused.
+"""Reads a table of invalid specifications.
 
-Four lines each: a promise, the user's specification, the operator's message, and what refuses it
-first: ``schema`` or ``rule`` (the API server), or ``operator`` with the reason why neither can
-before. The user's specification is laid over a sound specification, with null for what they left
-out; an edit has the specification before it, an arrow, and the one after it.
+Four lines each: a promise, what a user wrote, the message of the operator, and what rejects it
+first: ``schema`` or ``rule`` (the API server), or ``operator`` with the reason why the API server
+cannot. What the user wrote is merged over a valid specification, with null for what is left out; an
+edit has the specification before it, an arrow, and the one after it.
 """
 
 import copy
@@ -35,11 +35,11 @@ def cases(table: Path) -> Iterator[Case]:
     for block in table.read_text(encoding="utf-8").split("\n\n"):
         if not block.startswith("#"):
             promise, given, line, refused_by = block.strip().split("\n")
-            *before, after = (laid_over(SOUND, json.loads(part)) for part in given.split(EDIT))
+            *before, after = (overlaid(SOUND, json.loads(part)) for part in given.split(EDIT))
             yield Case(promise, after, before[0] if before else None, line, refused_by)
 
 
-def laid_over(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
+def overlaid(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
     """The fields of both; those above win, and null leaves one out."""
     merged = copy.deepcopy(dict(below))
     for name, value in above.items():
@@ -47,7 +47,7 @@ def laid_over(below: Mapping[str, object], above: Mapping[str, object]) -> dict[
         if value is None:
             merged.pop(name, None)
         elif isinstance(value, dict) and isinstance(under, dict):
-            merged[name] = laid_over(under, value)
+            merged[name] = overlaid(under, value)
         else:
             merged[name] = copy.deepcopy(value)
     return merged

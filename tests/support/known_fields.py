@@ -1,7 +1,7 @@
-"""Which fields of a manifest Kubernetes does not know, by the models of its own API.
+"""Finds fields of a manifest that Kubernetes does not know, by the models of its API.
 
-An API server drops an unknown field with a warning only, so a misspelt one would just
-have no effect.
+An API server drops an unknown field with a warning, so a misspelt one would silently have no
+effect.
 """
 
 import re

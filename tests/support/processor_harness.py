@@ -11,7 +11,7 @@ from weir.core.key_groups import range_of
 from weir.core.snapshots import KeyGroupRange
 from weir.dataflow.physical import ProcessorHead, RowsAs
 from weir.dataflow.types import schema_of
-from weir.ports.operators import Batch, Captured, Place, RestoredState
+from weir.ports.operators import Batch, Captured, RestoredState, TaskInfo
 
 MAX_PARALLELISM = 128
 
@@ -58,7 +58,7 @@ class ProcessorHarness:
             event_time=self.event_time,
         )
         subtask = SubtaskId(OperatorId("counts"), self.index)
-        place = Place(
+        place = TaskInfo(
             subtask,
             self.parallelism,
             MAX_PARALLELISM,

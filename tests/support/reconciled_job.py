@@ -1,7 +1,7 @@
-"""A job under the operator's shell, with an API server in memory and a driver that is played.
+"""A job under the operator's reconcilers, with an API server in memory and a fake driver.
 
-Time passes only when a test lets it. The watches are played by hand: ``news`` shows the shell
-everything that the API server has, as a list does after a watch was lost.
+Time passes only when a test advances it. There are no watches: ``resync_cache`` shows the
+reconcilers everything that the API server has, as a list does after a watch was lost.
 """
 
 import asyncio
@@ -10,116 +10,118 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from fake_api_server import LittleApi
+from fake_api_server import FakeApiServer
 from fake_cluster import a_spec
 from weir.api.report import JobPhase
-from weir_operator.cluster.api_paths import JOBS, NODES, PODS, SNAPSHOTS, Key
-from weir_operator.cluster.cluster_reader import Eyes
-from weir_operator.cluster.cluster_writer import Hands
-from weir_operator.cluster.driver_credentials import Contacts
-from weir_operator.cluster.informer_cache import Watched
-from weir_operator.cluster.resync import sweep
-from weir_operator.controller.action_executor import Actor
-from weir_operator.controller.job_reconciler import JobLooks
-from weir_operator.controller.operator_metrics import Metrics
-from weir_operator.controller.report_watcher import Listening
-from weir_operator.controller.snapshot_reconciler import SnapshotLooks
-from weir_operator.controller.work_queue import Looked
-from weir_operator.driver_client import Line, Order, Told
-from weir_operator.plan.observed_state import DriverReport, Silence
+from weir_operator.cluster.api_paths import JOBS, NODES, PODS, SNAPSHOTS, NamespacedName
+from weir_operator.cluster.cluster_reader import ClusterReader
+from weir_operator.cluster.cluster_writer import ClusterWriter
+from weir_operator.cluster.driver_credentials import CredentialsCache
+from weir_operator.cluster.informer_cache import InformerCache
+from weir_operator.cluster.resync import resync
+from weir_operator.controller.action_executor import ActionExecutor
+from weir_operator.controller.job_reconciler import JobReconciler
+from weir_operator.controller.operator_metrics import OperatorMetrics
+from weir_operator.controller.report_watcher import ReportWatcher
+from weir_operator.controller.snapshot_reconciler import SnapshotReconciler
+from weir_operator.controller.work_queue import ReconcileResult
+from weir_operator.driver_client import DriverEndpoint, DriverRequest, VersionedReport
+from weir_operator.plan.observed_state import DriverReport, Unreachable
 from weir_operator.resource.api_group import GROUP, JOB, SNAPSHOT, VERSION
 from weir_operator.resource.status import CheckpointedJobStatus
 
 NAMESPACE = "shop"
-KEY = Key(NAMESPACE, "orders")
+KEY = NamespacedName(NAMESPACE, "orders")
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 NODE = "node-1"
 PEERS = ({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "weir-system"}}},)
-SILENCE = Silence("its API does not answer")
+UNREACHABLE = Unreachable("its API does not respond")
 
 
 @dataclass
-class SaidDriver:
+class FakeDriver:
     """A driver's API without a driver."""
 
-    answer: Callable[[Line], DriverReport | Silence] = lambda _: SILENCE
+    answer: Callable[[DriverEndpoint], DriverReport | Unreachable] = lambda _: UNREACHABLE
     version: str = ""
     """By which its next report can be waited for; empty if by none."""
-    orders: list[Order] = field(default_factory=list)
-    lines: list[Line] = field(default_factory=list)
+    requests: list[DriverRequest] = field(default_factory=list)
+    endpoints: list[DriverEndpoint] = field(default_factory=list)
 
-    async def report(self, line: Line) -> Told | Silence:
-        self.lines.append(line)
-        said = self.answer(line)
-        return said if isinstance(said, Silence) else Told(said, self.version)
+    async def report(self, endpoint: DriverEndpoint) -> VersionedReport | Unreachable:
+        self.endpoints.append(endpoint)
+        report = self.answer(endpoint)
+        return report if isinstance(report, Unreachable) else VersionedReport(report, self.version)
 
-    async def news(self, line: Line, after: str) -> Told | Silence:
-        """None for as long as anybody waits."""
-        assert (line.attempt, after) == (1, self.version)
+    async def next_report(
+        self, endpoint: DriverEndpoint, after: str
+    ) -> VersionedReport | Unreachable:
+        """Never returns while the caller waits."""
+        assert (endpoint.attempt, after) == (1, self.version)
         await asyncio.Event().wait()
-        return SILENCE
+        return UNREACHABLE
 
-    async def order(self, line: Line, order: Order) -> bool:
-        self.lines.append(line)
-        self.orders.append(order)
+    async def send(self, endpoint: DriverEndpoint, request: DriverRequest) -> bool:
+        self.endpoints.append(endpoint)
+        self.requests.append(request)
         return True
 
 
-class OperatedJob:
+class ReconciledJob:
     """The shell, its API server and its clock."""
 
     def __init__(self, **changes: object) -> None:
-        self.api = LittleApi()
-        self.driver = SaidDriver()
+        self.api = FakeApiServer()
+        self.driver = FakeDriver()
         self.time = BEGINNING
-        self.rung: list[Key] = []
-        self.watched = Watched()
-        self.eyes = Eyes(self.api, self.watched, timedelta(seconds=40), PEERS)
-        self.actor = Actor(
+        self.enqueued: list[NamespacedName] = []
+        self.cache = InformerCache()
+        self.reader = ClusterReader(self.api, self.cache, timedelta(seconds=40), PEERS)
+        self.executor = ActionExecutor(
             self.api,
-            self.watched,
-            self.eyes,
-            Hands(self.api, PEERS),
-            Contacts(self.api),
+            self.cache,
+            self.reader,
+            ClusterWriter(self.api, PEERS),
+            CredentialsCache(self.api),
             self.driver,
-            Listening(self.driver, self.rung.append),
+            ReportWatcher(self.driver, self.enqueued.append),
             8081,
             self.now,
         )
-        self.metrics = Metrics()
-        self.jobs = JobLooks(self.actor, self.metrics, self.now)
-        self.snapshots = SnapshotLooks(self.actor, self.now)
-        self.api.put(NODES.of_cluster(NODE), {"metadata": {"name": NODE}})
-        self.api.put(JOBS.of(KEY), a_job(**changes))
+        self.metrics = OperatorMetrics()
+        self.jobs = JobReconciler(self.executor, self.metrics, self.now)
+        self.snapshots = SnapshotReconciler(self.executor, self.now)
+        self.api.put(NODES.cluster_object_path(NODE), {"metadata": {"name": NODE}})
+        self.api.put(JOBS.object_path(KEY), a_job(**changes))
 
     def now(self) -> datetime:
         return self.time
 
-    def news(self) -> None:
-        asyncio.run(sweep(self.api, self.watched, (None,)))
+    def resync_cache(self) -> None:
+        asyncio.run(resync(self.api, self.cache, (None,)))
 
-    def look(self) -> Looked:
-        self.news()
-        return asyncio.run(self.jobs.look(KEY))
+    def reconcile(self) -> ReconcileResult:
+        self.resync_cache()
+        return asyncio.run(self.jobs.reconcile(KEY))
 
-    def look_at_snapshot(self, name: str) -> Looked:
-        self.news()
-        return asyncio.run(self.snapshots.look(Key(NAMESPACE, name)))
+    def reconcile_snapshot(self, name: str) -> ReconcileResult:
+        self.resync_cache()
+        return asyncio.run(self.snapshots.reconcile(NamespacedName(NAMESPACE, name)))
 
     @property
     def job(self) -> dict[str, Any]:
-        return self.api.objects[JOBS.of(KEY)]
+        return self.api.objects[JOBS.object_path(KEY)]
 
     @property
     def status(self) -> CheckpointedJobStatus:
         return CheckpointedJobStatus.model_validate(self.job["status"])
 
     def pod(self, name: str = "orders-driver-1") -> dict[str, Any]:
-        return self.api.objects[PODS.of(Key(NAMESPACE, name))]
+        return self.api.objects[PODS.object_path(NamespacedName(NAMESPACE, name))]
 
     def driver_runs(self, name: str = "orders-driver-1") -> None:
         """Its container is up and its API answers."""
-        path = PODS.of(Key(NAMESPACE, name))
+        path = PODS.object_path(NamespacedName(NAMESPACE, name))
         body = self.api.objects[path]
         body["spec"]["nodeName"] = NODE
         body["status"] = {
@@ -128,10 +130,10 @@ class OperatedJob:
             "containerStatuses": [{"name": "driver", "state": {"running": {}}}],
         }
         self.api.put(path, body)
-        self.driver.answer = lambda line: DriverReport(line.attempt, JobPhase.RUNNING)
+        self.driver.answer = lambda endpoint: DriverReport(endpoint.attempt, JobPhase.RUNNING)
 
     def driver_ends(self, code: int, message: str = "", name: str = "orders-driver-1") -> None:
-        path = PODS.of(Key(NAMESPACE, name))
+        path = PODS.object_path(NamespacedName(NAMESPACE, name))
         body = self.api.objects[path]
         ended = {"exitCode": code, "reason": "Error", "message": message}
         body["status"] = {
@@ -140,11 +142,11 @@ class OperatedJob:
         }
         self.api.put(path, body)
 
-    def is_running(self) -> "OperatedJob":
+    def is_running(self) -> "ReconciledJob":
         """Brought so far that all subtasks run."""
-        self.look()
+        self.reconcile()
         self.driver_runs()
-        self.look()
+        self.reconcile()
         return self
 
 
@@ -158,11 +160,11 @@ def a_job(**changes: object) -> dict[str, Any]:
 
 
 def a_snapshot(name: str, **spec: object) -> tuple[str, dict[str, Any]]:
-    """Where it lies, and what it is."""
+    """Its path and its body."""
     body = {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": SNAPSHOT.kind,
         "metadata": {"name": name, "namespace": NAMESPACE},
         "spec": {"jobName": KEY.name} | spec,
     }
-    return SNAPSHOTS.of(Key(NAMESPACE, name)), body
+    return SNAPSHOTS.object_path(NamespacedName(NAMESPACE, name)), body

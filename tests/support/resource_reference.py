@@ -1,7 +1,7 @@
-"""Generates the page about the resources' fields from their definitions.
+"""Generates the reference page of the resources' fields from their CRDs.
 
-What ``kubectl explain`` says one field at a time stands there on one page, to be read and searched
-without a cluster.
+It has on one page what ``kubectl explain`` shows one field at a time, for readers without a
+cluster.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,14 +12,14 @@ from weir_operator.crd.definitions import job_definition, snapshot_definition
 Schema = Mapping[str, Any]
 
 TWIN = "executor"
-"""It has the fields of ``driver``, which are described once."""
+"""It has the fields of ``driver``, which are listed once."""
 
 HEAD = """\
 # The fields of a job
 
 Made from the models by `./dev test tests/test_chart.py --rewrite`; in a cluster `kubectl explain
-checkpointedjob.spec` says the same. Durations are written as in `500 ms`, `10 s` or `1 h 30 min`.
-[The operator](operator.md) says how these fields play together.
+checkpointedjob.spec` shows the same. Durations are written as in `500 ms`, `10 s` or `1 h 30 min`.
+[The operator](operator.md) describes how these fields work together.
 """
 
 

@@ -1,14 +1,14 @@
-"""A driver that somebody has ordered, with a sound specification below whatever a test says of it.
+"""An attempt of a driver with a valid specification that tests override.
 
-Also how to find one's way in the manifests that are made of it.
+Also functions to find parts of the manifests that are made from it.
 """
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from invalid_specs import SOUND, laid_over
-from weir_operator.manifests import DriverOrder, Owner, config, driver_pod
+from invalid_specs import SOUND, overlaid
+from weir_operator.manifests import DriverAttempt, Owner, config, driver_pod
 from weir_operator.resource import CheckpointedJobSpec
 from weir_operator.resource.status_fields import RestorePoint, RestoreType
 
@@ -19,27 +19,29 @@ LAST_STATE = RestorePoint(
 
 
 def a_spec(**above: object) -> CheckpointedJobSpec:
-    return CheckpointedJobSpec.model_validate(laid_over(SOUND, above))
+    return CheckpointedJobSpec.model_validate(overlaid(SOUND, above))
 
 
-def an_order(
+def an_attempt(
     *, restore: RestorePoint = LAST_STATE, local_recovery: bool = False, **above: object
-) -> DriverOrder:
+) -> DriverAttempt:
     """The seventh attempt; what is above is laid over the specification."""
-    return DriverOrder("orders-driver-7", 7, a_spec(**above), restore, "orders-1f", local_recovery)
+    return DriverAttempt(
+        "orders-driver-7", 7, a_spec(**above), restore, "orders-1f", local_recovery
+    )
 
 
 def a_driver(
     *, restore: RestorePoint = LAST_STATE, local_recovery: bool = False, **above: object
 ) -> dict[str, Any]:
-    return driver_pod(OWNER, an_order(restore=restore, local_recovery=local_recovery, **above))
+    return driver_pod(OWNER, an_attempt(restore=restore, local_recovery=local_recovery, **above))
 
 
 def a_config(
     *, restore: RestorePoint = LAST_STATE, local_recovery: bool = False, **above: object
 ) -> dict[str, str]:
     """The files of a driver's ConfigMap."""
-    order = an_order(restore=restore, local_recovery=local_recovery, **above)
+    order = an_attempt(restore=restore, local_recovery=local_recovery, **above)
     made: dict[str, Any] = config(OWNER, order)
     files: dict[str, str] = made["data"]
     return files

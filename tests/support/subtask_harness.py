@@ -14,7 +14,16 @@ from weir.core.barriers import AlignmentType, Barrier, CancelMarker, EndOfData, 
 from weir.core.channels import Element, Inbox, Outbox
 from weir.core.ids import RECOVERED, ChannelId, CheckpointId, EdgeId, Millis, OperatorId, SubtaskId
 from weir.core.reasons import Reason
-from weir.core.scheduler import ControlMarker, Mail, Poll, Process, Rest, TimeMarker, Turn, Turns
+from weir.core.scheduler import (
+    ControlMarker,
+    Mail,
+    PollSource,
+    ProcessBatches,
+    ScheduledWork,
+    Scheduler,
+    Suspend,
+    TimeMarker,
+)
 from weir.core.snapshots import CheckpointKind, InFlightHandle, Side, StateFile, SubtaskSnapshot
 from weir.core.task import (
     Ack,
@@ -26,10 +35,10 @@ from weir.core.task import (
     Drain,
     Finish,
     Grant,
-    Order,
     PersistInFlight,
     Prepare,
     Task,
+    TaskAction,
     Transmit,
 )
 
@@ -132,11 +141,11 @@ class Slot:
     captured: dict[CheckpointId, dict[ChannelId, Rows]] = field(default_factory=dict)
     """The state of the subtask at each snapshot: the rows it is made of."""
     in_flight: dict[CheckpointId, InFlight] = field(default_factory=dict)
-    turns: Turns = field(init=False)
+    scheduler: Scheduler = field(init=False)
 
     def __post_init__(self) -> None:
-        self.turns = Turns(self.output_limit, self.batch_limit)
-        self.turns.add(self.task)
+        self.scheduler = Scheduler(self.output_limit, self.batch_limit)
+        self.scheduler.add(self.task)
 
     # -- what happens to it
 
@@ -151,11 +160,11 @@ class Slot:
         self.run()
 
     def run(self) -> None:
-        while not isinstance(turn := self.turns.next(), Rest):
+        while not isinstance(turn := self.scheduler.next(), Suspend):
             self.play(turn)
 
     def turn(self) -> None:
-        self.play(self.turns.next())
+        self.play(self.scheduler.next())
 
     def pass_time(self, now: int) -> None:
         self.now = Millis(now)
@@ -208,31 +217,31 @@ class Slot:
 
     # -- what it does
 
-    def play(self, turn: Turn) -> None:
+    def play(self, turn: ScheduledWork) -> None:
         match turn:
             case ControlMarker(_, channel, marker):
                 self.obey(self.task.reach(channel, marker, self.now))
-            case Process(_, channel, batches):
+            case ProcessBatches(_, channel, batches):
                 self._process(turn, channel, batches)
             case TimeMarker(_, channel, marker):
                 self.story.append(_words(channel, marker))
-            case Poll():
+            case PollSource():
                 self._poll()
-            case Mail() | Rest():
+            case Mail() | Suspend():
                 raise AssertionError(f"{turn} is not for this slot")
 
-    def _process(self, turn: Process, channel: ChannelId, batches: list[Element]) -> None:
+    def _process(self, turn: ProcessBatches, channel: ChannelId, batches: list[Element]) -> None:
         rows = rows_of(batches)
         done, rest = rows[: self.rows_per_turn], rows[self.rows_per_turn :]
         for row in done:
             self.story.append(str(row))
             self.processed[channel].append(row)
             self.emit(row)
-        self.obey(self.turns.processed(turn, [rest] if rest else []))
+        self.obey(self.scheduler.processed(turn, [rest] if rest else []))
 
     def _poll(self) -> None:
         if not self.unread:
-            self.turns.idle_sources.add(SUBTASK)
+            self.scheduler.idle_sources.add(SUBTASK)
             return
         row = self.unread.pop(0)
         self.story.append(row)
@@ -242,13 +251,13 @@ class Slot:
         for channel in self.task.outboxes:
             self.obey(self.task.emit(channel, element))
 
-    def obey(self, orders: Iterable[Order]) -> None:
+    def obey(self, orders: Iterable[TaskAction]) -> None:
         for order in orders:
             self.orders.append(order)
             self.story.extend(_told(order))
             self._obey(order)
 
-    def _obey(self, order: Order) -> None:
+    def _obey(self, order: TaskAction) -> None:
         match order:
             case Drain():
                 self.end_data()
@@ -272,7 +281,7 @@ class Slot:
 
     # -- what a test asks
 
-    def ordered(self, *kinds: type[Order]) -> list[Order]:
+    def ordered(self, *kinds: type[TaskAction]) -> list[TaskAction]:
         return [order for order in self.orders if isinstance(order, kinds)]
 
     @property
@@ -302,7 +311,7 @@ class Slot:
         return {channel: rows for (channel, _), rows in caught.items()}
 
 
-def _told(order: Order) -> Iterator[str]:
+def _told(order: TaskAction) -> Iterator[str]:
     verb = type(order).__name__.lower()
     match order:
         case Transmit(channel, element):

@@ -1,4 +1,4 @@
-"""What the operator does without: no JVM beside it, and nobody who changes what users write."""
+"""What the operator does not need: no JVM, and no mutating webhook."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ def test_the_operator_needs_no_spark():
 
 
 def test_no_webhook_stands_between_users_and_what_they_write():
-    """K9: what the API server keeps is what somebody wrote, with the defaults of the schema."""
+    """K9: the API server stores what a user wrote, with the defaults of the schema."""
     kinds = {document["kind"] for document in INSTALLED if document}
     groups = {
         group

@@ -1,4 +1,4 @@
-{{/* What the objects of this release are called, and how its pods are told apart from others. */}}
+{{/* Names of the objects of this release, and the labels that select its pods. */}}
 
 {{- define "weir.operator" -}}
 {{ printf "%s-operator" .Release.Name | trunc 50 | trimSuffix "-" }}

@@ -1,6 +1,6 @@
-"""Sees and changes the cluster: the only package that speaks to the API server.
+"""Reads and changes the cluster: the only package that calls the API server.
 
-It translates: what the API server shows becomes values of the plan, and what a plan decided becomes
-calls. It decides nothing and remembers only what can be read again. Every call can be repeated, has
-a timeout, and its errors are sorted in one place (``answers``).
+It translates objects of the API server into values of the plan, and actions of a plan into
+requests. It decides nothing and caches only what can be read again. Every request can be repeated
+and has a timeout; ``api_requests`` classifies all errors.
 """

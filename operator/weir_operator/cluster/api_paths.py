@@ -1,7 +1,7 @@
-"""Where things lie in the API server: the paths of every kind that the operator touches.
+"""The API paths of every kind of object that the operator uses.
 
-Each kind stands here once, so that the list of permissions that the operator needs can be read off
-this page. Nothing is asked here.
+Each kind is listed here once, so that the permissions that the operator needs can be derived from
+this module. Nothing here makes requests.
 """
 
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from typing import NamedTuple
 from weir_operator.resource.api_group import GROUP, JOB, SNAPSHOT, VERSION
 
 
-class Key(NamedTuple):
-    """An object of one kind, as people name it."""
+class NamespacedName(NamedTuple):
+    """The namespace and name of an object."""
 
     namespace: str
     name: str
@@ -21,39 +21,39 @@ class Key(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ApiResource:
     """A kind of object in the API server."""
 
     root: str
     plural: str
 
-    def within(self, namespace: str | None) -> str:
+    def collection_path(self, namespace: str | None) -> str:
         """All objects of a namespace, or of the whole cluster."""
         if namespace is None:
             return f"{self.root}/{self.plural}"
         return f"{self.root}/namespaces/{namespace}/{self.plural}"
 
-    def of(self, key: Key) -> str:
-        return f"{self.within(key.namespace)}/{key.name}"
+    def object_path(self, key: NamespacedName) -> str:
+        return f"{self.collection_path(key.namespace)}/{key.name}"
 
-    def of_cluster(self, name: str) -> str:
-        return f"{self.within(None)}/{name}"
+    def cluster_object_path(self, name: str) -> str:
+        return f"{self.collection_path(None)}/{name}"
 
 
 _CORE = "/api/v1"
 _OURS = f"/apis/{GROUP}/{VERSION}"
 
-JOBS = Place(_OURS, JOB.plural)
-SNAPSHOTS = Place(_OURS, SNAPSHOT.plural)
-PODS = Place(_CORE, "pods")
-SERVICES = Place(_CORE, "services")
-CONFIG_MAPS = Place(_CORE, "configmaps")
-SECRETS = Place(_CORE, "secrets")
-EVENTS = Place(_CORE, "events")
-NODES = Place(_CORE, "nodes")
-CLAIMS = Place(_CORE, "persistentvolumeclaims")
-VOLUMES = Place(_CORE, "persistentvolumes")
-BUDGETS = Place("/apis/policy/v1", "poddisruptionbudgets")
-NETWORK_POLICIES = Place("/apis/networking.k8s.io/v1", "networkpolicies")
-BATCH_JOBS = Place("/apis/batch/v1", "jobs")
-LEASES = Place("/apis/coordination.k8s.io/v1", "leases")
+JOBS = ApiResource(_OURS, JOB.plural)
+SNAPSHOTS = ApiResource(_OURS, SNAPSHOT.plural)
+PODS = ApiResource(_CORE, "pods")
+SERVICES = ApiResource(_CORE, "services")
+CONFIG_MAPS = ApiResource(_CORE, "configmaps")
+SECRETS = ApiResource(_CORE, "secrets")
+EVENTS = ApiResource(_CORE, "events")
+NODES = ApiResource(_CORE, "nodes")
+CLAIMS = ApiResource(_CORE, "persistentvolumeclaims")
+VOLUMES = ApiResource(_CORE, "persistentvolumes")
+BUDGETS = ApiResource("/apis/policy/v1", "poddisruptionbudgets")
+NETWORK_POLICIES = ApiResource("/apis/networking.k8s.io/v1", "networkpolicies")
+BATCH_JOBS = ApiResource("/apis/batch/v1", "jobs")
+LEASES = ApiResource("/apis/coordination.k8s.io/v1", "leases")

@@ -1,8 +1,8 @@
-"""What the API server is asked and what it answers, with its refusals sorted once by who must act.
+"""Requests to the API server and its responses, with all errors classified in one place.
 
-An answer that a caller can expect (not found, conflict) is a value. One that time may heal is
-``Unavailable``. One that a person must heal is ``ApiRefused``, which names the thing, the cause and
-the permission that is missing. Nothing here knows how the words travel.
+Responses that a caller expects (not found, conflict) are values. Temporary errors are
+``Unavailable``. Errors that need a person are ``ApiRejected``, which names the object, the cause
+and the missing permission. Nothing here depends on the transport.
 """
 
 from collections.abc import Mapping
@@ -11,46 +11,47 @@ from http import HTTPStatus
 from typing import Any, Protocol
 
 from weir.errors import JobRejected, Unavailable
-from weir_operator.cluster.api_paths import Key, Place
+from weir_operator.cluster.api_paths import ApiResource, NamespacedName
 
 Json = Mapping[str, Any]
-"""An object as it travels."""
+"""A JSON object."""
 
 METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-"""An answer without what is in the object."""
+"""Requests the metadata of an object without its contents."""
 
 RETRY_AFTER_S = 1.0
-_LONGEST_SAID = 640
-"""So that the remedy after it is never cut off."""
+_LONGEST_CAUSE = 640
+"""So that the remedy after it is never truncated."""
 
 _TOO_LARGE = ("etcdserver: request is too large", "trying to send message larger than max")
-"""What etcd, and the API server's client of it, say under codes that otherwise mean a failure."""
+"""Messages of etcd, and of the API server's etcd client, under codes that otherwise mean a server
+error."""
 
 _VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
-class ApiRefused(JobRejected):
-    """The API server will not do it until a person changes something."""
+class ApiRejected(JobRejected):
+    """The API server rejects the request until a person changes something."""
 
     def __init__(self, reason: str, problem: str, cause: str, remedy: str) -> None:
-        """Give one word for programs and the three parts for people."""
+        """Give a reason for programs and the three parts of the message."""
         super().__init__(problem, cause, remedy)
         self.reason = reason
 
 
-class TooLarge(ApiRefused):
-    """The API server stores no object of this size, so trying again is of no use."""
+class ObjectTooLarge(ApiRejected):
+    """The API server does not store an object of this size, so a retry is useless."""
 
     def __init__(self, problem: str, cause: str, remedy: str) -> None:
         super().__init__("ObjectTooLarge", problem, cause, remedy)
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """One call: what is done to which kind of object, and where."""
+class ApiRequest:
+    """One request: method, resource and path."""
 
     method: str
-    place: Place
+    api_resource: ApiResource
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
     body: object = None
@@ -59,29 +60,33 @@ class Request:
 
     @property
     def verb(self) -> str:
-        """In the words of a role."""
-        is_list = self.method == "GET" and self.path.endswith(f"/{self.place.plural}")
+        """The verb as in an RBAC rule."""
+        is_list = self.method == "GET" and self.path.endswith(f"/{self.api_resource.plural}")
         return "list" if is_list else _VERBS[self.method]
 
     @property
     def resource(self) -> str:
-        """In the words of a role; a subresource has a rule of its own."""
-        return f"{self.place.plural}/status" if self.path.endswith("/status") else self.place.plural
+        """The resource as in an RBAC rule; a subresource needs a separate rule."""
+        return (
+            f"{self.api_resource.plural}/status"
+            if self.path.endswith("/status")
+            else self.api_resource.plural
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What came back, if anything did."""
+class ApiResponse:
+    """The response of the API server."""
 
     code: int
     body: Json
 
     @property
-    def is_good(self) -> bool:
+    def is_success(self) -> bool:
         return self.code < HTTPStatus.BAD_REQUEST
 
     @property
-    def is_missing(self) -> bool:
+    def is_not_found(self) -> bool:
         return self.code == HTTPStatus.NOT_FOUND
 
     @property
@@ -94,57 +99,56 @@ class Answer:
 
     @property
     def is_too_large(self) -> bool:
-        """The API server or its etcd stores no object of this size, however often it is asked."""
+        """Whether the API server or its etcd does not store an object of this size."""
         if self.code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
             return True
-        said = str(self.body.get("message", ""))
-        return not self.is_good and any(words in said for words in _TOO_LARGE)
+        message = str(self.body.get("message", ""))
+        return not self.is_success and any(words in message for words in _TOO_LARGE)
 
 
-class Api(Protocol):
-    """The API server. ``call`` raises ``Unavailable`` when no verdict came within its time."""
+class ApiServer(Protocol):
+    """The API server. ``call`` raises ``Unavailable`` when no response arrives in time."""
 
-    async def call(self, request: Request) -> Answer: ...
-
-
-def read(place: Place, key: Key) -> Request:
-    return Request("GET", place, place.of(key))
+    async def call(self, request: ApiRequest) -> ApiResponse: ...
 
 
-def create(place: Place, namespace: str, manifest: Json) -> Request:
-    return Request("POST", place, place.within(namespace), body=manifest)
+def get_request(api_resource: ApiResource, key: NamespacedName) -> ApiRequest:
+    return ApiRequest("GET", api_resource, api_resource.object_path(key))
 
 
-def good(request: Request, answer: Answer) -> Json:
-    """The body of a good answer; anything else becomes the error of whoever must act."""
-    if answer.is_good:
+def create_request(api_resource: ApiResource, namespace: str, manifest: Json) -> ApiRequest:
+    return ApiRequest("POST", api_resource, api_resource.collection_path(namespace), body=manifest)
+
+
+def successful_body(request: ApiRequest, answer: ApiResponse) -> Json:
+    """The body of a successful response; raises for any other."""
+    if answer.is_success:
         return answer.body
-    said = str(answer.body.get("message", ""))[:_LONGEST_SAID]
+    message = str(answer.body.get("message", ""))[:_LONGEST_CAUSE]
     if answer.is_too_large:
-        raise TooLarge(
+        raise ObjectTooLarge(
             f"the API server does not {request.verb} {request.resource}",
-            f"the object is too large to be stored ({said})",
-            "shorten what people wrote of it: its specification, annotations, labels and "
-            "finalizers",
+            f"the object is too large to be stored ({message})",
+            "shorten its specification, annotations, labels and finalizers",
         )
     if answer.is_conflict:
         raise Unavailable(
             f"{request.path} was changed by another client",
-            said,
-            "none is needed; the object is read again",
+            message,
+            "none; the operator reads the object again",
             retry_after=RETRY_AFTER_S,
         )
     if answer.is_forbidden:
-        raise ApiRefused(
+        raise ApiRejected(
             "Forbidden",
             f"the API server forbids to {request.verb} {request.resource}",
-            said,
+            message,
             f"allow the operator to {request.verb} {request.resource}, or change the quota or "
-            "policy that it names",
+            "policy that the message names",
         )
-    raise ApiRefused(
+    raise ApiRejected(
         "ApiServerRefused",
         f"the API server does not {request.verb} {request.resource} (code {answer.code})",
-        said,
-        "change what it names in the specification",
+        message,
+        "change the fields of the specification that the message names",
     )

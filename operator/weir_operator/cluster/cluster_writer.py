@@ -1,8 +1,8 @@
-"""Makes and deletes what belongs to a job, so that doing it twice changes nothing.
+"""Creates and deletes the objects of a job. Every operation is idempotent.
 
-What is there already is adopted if it belongs to this very resource; a stranger of the same name is
-left alone and a person is told. Deleting names the uid, so that a namesake which was made in the
-meantime is never hit. Random keys are made here and go nowhere but into their Secret (spec X4).
+An existing object is adopted if this resource owns it; a foreign object of the same name is left
+alone and reported. Deletions have a uid precondition, so that a new object of the same name is
+never deleted. Random keys are generated here and stored only in their Secret (spec X4).
 """
 
 import secrets
@@ -19,14 +19,22 @@ from weir_operator.cluster.api_paths import (
     SECRETS,
     SERVICES,
     SNAPSHOTS,
-    Key,
-    Place,
+    ApiResource,
+    NamespacedName,
 )
-from weir_operator.cluster.api_requests import Api, ApiRefused, Json, Request, create, good, read
-from weir_operator.cluster.resource_object import Opened
+from weir_operator.cluster.api_requests import (
+    ApiRejected,
+    ApiRequest,
+    ApiServer,
+    Json,
+    create_request,
+    get_request,
+    successful_body,
+)
+from weir_operator.cluster.resource_object import ResourceObject
 from weir_operator.cluster.status_writer import MERGE
 from weir_operator.manifests import (
-    DriverOrder,
+    DriverAttempt,
     Owner,
     budget,
     config,
@@ -45,146 +53,158 @@ from weir_operator.plan.cluster_actions import (
     DeleteJob,
     DeleteSnapshot,
     Dispose,
-    Ensure,
-    ForceDelete,
+    EnsureDependent,
+    ForceDeletePod,
 )
-from weir_operator.plan.observed_state import Part
+from weir_operator.plan.observed_state import Dependent
 from weir_operator.plan.spec_versions import read as read_version
 from weir_operator.resource.api_group import GROUP, SNAPSHOT, VERSION
 from weir_operator.resource.status import CheckpointedJobStatus
 
 KEY_BYTES = 32
 
-Made = Ensure | CreateDriver | CreateSnapshot
-Deleted = DeleteDriver | ForceDelete | DeleteSnapshot | DeleteJob
+CreateAction = EnsureDependent | CreateDriver | CreateSnapshot
+DeleteAction = DeleteDriver | ForceDeletePod | DeleteSnapshot | DeleteJob
 
 
 @dataclass(frozen=True, slots=True)
-class Hands:
-    """Carries out what a plan decided about objects of the cluster."""
+class ClusterWriter:
+    """Executes the actions of a plan that concern objects of the cluster."""
 
-    api: Api
+    api: ApiServer
     driver_peers: Peers | None = None
-    """Who else reaches the API of drivers; if nobody was named, no job gets a NetworkPolicy."""
+    """Who else may reach the API of drivers; without it, no job gets a NetworkPolicy."""
 
-    async def make(self, job: Opened, action: Made, status: CheckpointedJobStatus) -> Json:
-        """Make an object of a job, or adopt it; the status says what it is made of."""
+    async def create(
+        self, job: ResourceObject, action: CreateAction, status: CheckpointedJobStatus
+    ) -> Json:
+        """Create an object of a job, or adopt it; the status determines its contents."""
         match action:
-            case Ensure(part=Part.NETWORK_POLICY):
-                return await self._make_network_policy(job)
-            case Ensure():
-                place, manifest = _part(job, action, status)
+            case EnsureDependent(part=Dependent.NETWORK_POLICY):
+                return await self._create_network_policy(job)
+            case EnsureDependent():
+                api_resource, manifest = _dependent(job, action, status)
             case CreateDriver():
-                place, manifest = PODS, driver_pod(owner_of(job), _order_of(action))
+                api_resource, manifest = PODS, driver_pod(owner_of(job), _driver_attempt(action))
             case CreateSnapshot():
-                place, manifest = SNAPSHOTS, _snapshot(job, action)
+                api_resource, manifest = SNAPSHOTS, _snapshot(job, action)
             case _:
                 assert_never(action)
-        return await self._make(place, job, manifest)
+        return await self._create(api_resource, job, manifest)
 
-    async def forget_configuration(self, job: Opened, attempt: int) -> None:
-        """Delete what an attempt that is over was told; where we may not, it goes with its job."""
+    async def delete_config_map(self, job: ResourceObject, attempt: int) -> None:
+        """Delete the ConfigMap of an ended attempt; if forbidden, it is deleted with its job."""
         if attempt > 0:
-            key = Key(job.key.namespace, config_name(job.key.name, attempt))
-            await self.api.call(Request("DELETE", CONFIG_MAPS, CONFIG_MAPS.of(key)))
+            key = NamespacedName(job.key.namespace, config_name(job.key.name, attempt))
+            await self.api.call(ApiRequest("DELETE", CONFIG_MAPS, CONFIG_MAPS.object_path(key)))
 
-    async def dispose(self, snapshot: Opened, action: Dispose) -> None:
-        """Start the Job that deletes a snapshot's files."""
+    async def dispose(self, snapshot: ResourceObject, action: Dispose) -> None:
+        """Create the Job that deletes a snapshot's files."""
         status = action.status
-        assert status.path is not None, "files that lie nowhere are not deleted"
-        assert status.disposal is not None, "how to delete them was written down"
+        assert status.path is not None, "only files with a path are deleted"
+        assert status.disposal is not None, "the status holds what the disposal needs"
         manifest = disposal_job(owner_of(snapshot), status.path, status.disposal)
-        await self._make(BATCH_JOBS, snapshot, manifest)
+        await self._create(BATCH_JOBS, snapshot, manifest)
 
-    async def delete(self, job: Opened, action: Deleted) -> bool:
-        """Delete this very object; what is gone is done. Whether it was gone already."""
+    async def delete(self, job: ResourceObject, action: DeleteAction) -> bool:
+        """Delete exactly this object. Returns whether it was already gone."""
         match action:
             case DeleteDriver(name, uid, _, force):
-                place, options = PODS, _options(uid, force=force)
-            case ForceDelete(name, uid):
-                place, options = PODS, _options(uid, force=True)
+                api_resource, options = PODS, _options(uid, force=force)
+            case ForceDeletePod(name, uid):
+                api_resource, options = PODS, _options(uid, force=True)
             case DeleteSnapshot(name):
-                place, options = SNAPSHOTS, {}
+                api_resource, options = SNAPSHOTS, {}
             case DeleteJob(name):
-                place, options = JOBS, _options(job.uid, force=False)
+                api_resource, options = JOBS, _options(job.uid, force=False)
             case _:
                 assert_never(action)
-        path = place.of(Key(job.key.namespace, name))
-        request = Request("DELETE", place, path, body=options)
+        path = api_resource.object_path(NamespacedName(job.key.namespace, name))
+        request = ApiRequest("DELETE", api_resource, path, body=options)
         answer = await self.api.call(request)
-        if answer.is_missing or answer.is_conflict:
+        if answer.is_not_found or answer.is_conflict:
             return True
-        good(request, answer)
+        successful_body(request, answer)
         return False
 
-    async def _make_network_policy(self, job: Opened) -> Json:
+    async def _create_network_policy(self, job: ResourceObject) -> Json:
         if self.driver_peers is None:
             return {}
         manifest = network_policy(owner_of(job), self.driver_peers)
-        return await self._make(NETWORK_POLICIES, job, manifest)
+        return await self._create(NETWORK_POLICIES, job, manifest)
 
-    async def _make(self, place: Place, owner: Opened, manifest: Json) -> Json:
-        request = create(place, owner.key.namespace, manifest)
+    async def _create(
+        self, api_resource: ApiResource, owner: ResourceObject, manifest: Json
+    ) -> Json:
+        request = create_request(api_resource, owner.key.namespace, manifest)
         answer = await self.api.call(request)
         if not answer.is_conflict:
-            return good(request, answer)
-        key = Key(owner.key.namespace, str(manifest["metadata"]["name"]))
-        again = read(place, key)
-        there = good(again, await self.api.call(again))
-        if _is_of(owner, place, there):
-            return await self._brought_up(place, key, there, manifest)
-        raise ApiRefused(
+            return successful_body(request, answer)
+        key = NamespacedName(owner.key.namespace, str(manifest["metadata"]["name"]))
+        again = get_request(api_resource, key)
+        there = successful_body(again, await self.api.call(again))
+        if _is_of(owner, api_resource, there):
+            return await self._updated(api_resource, key, there, manifest)
+        raise ApiRejected(
             "NameTaken",
-            f"the object {key.name} cannot be made among the {place.plural} of this namespace",
-            f"one of that name is there already, and it does not belong to {owner.key.name}",
+            f"the object {key.name} ({api_resource.plural}) cannot be created in this namespace",
+            f"an object of that name exists and does not belong to {owner.key.name}",
             "delete it, or give the job another name",
         )
 
-    async def _brought_up(self, place: Place, key: Key, there: Json, manifest: Json) -> Json:
-        """What outlives an attempt follows the job's size and the operator's settings."""
-        if place not in (BUDGETS, NETWORK_POLICIES):
+    async def _updated(
+        self, api_resource: ApiResource, key: NamespacedName, there: Json, manifest: Json
+    ) -> Json:
+        """Update objects that outlive an attempt to the job's size and the operator's settings."""
+        if api_resource not in (BUDGETS, NETWORK_POLICIES):
             return there
         wanted = manifest["spec"]
         if all(there["spec"].get(name) == value for name, value in wanted.items()):
             return there
-        request = Request("PATCH", place, place.of(key), {}, {"spec": wanted}, MERGE)
-        return good(request, await self.api.call(request))
+        request = ApiRequest(
+            "PATCH", api_resource, api_resource.object_path(key), {}, {"spec": wanted}, MERGE
+        )
+        return successful_body(request, await self.api.call(request))
 
 
-def owner_of(resource: Opened) -> Owner:
+def owner_of(resource: ResourceObject) -> Owner:
     return Owner(resource.key.name, resource.key.namespace, resource.uid)
 
 
-def _is_of(owner: Opened, place: Place, there: Json) -> bool:
-    """Whether what is there was made for this very resource; a snapshot outlives its job."""
-    if place is SNAPSHOTS:
+def _is_of(owner: ResourceObject, api_resource: ApiResource, there: Json) -> bool:
+    """Whether this resource owns the object; a snapshot outlives its job and has no owner."""
+    if api_resource is SNAPSHOTS:
         return bool(there["spec"].get("jobName") == owner.key.name)
     owners = there["metadata"].get("ownerReferences") or ()
     return any(one.get("uid") == owner.uid for one in owners)
 
 
-def _part(job: Opened, action: Ensure, status: CheckpointedJobStatus) -> tuple[Place, Json]:
+def _dependent(
+    job: ResourceObject, action: EnsureDependent, status: CheckpointedJobStatus
+) -> tuple[ApiResource, Json]:
     owner = owner_of(job)
     match action.part:
-        case Part.KEYS:
+        case Dependent.KEYS:
             token, secret = secrets.token_urlsafe(KEY_BYTES), secrets.token_urlsafe(KEY_BYTES)
             return SECRETS, keys(owner, token, secret)
-        case Part.SERVICE:
+        case Dependent.SERVICE:
             return SERVICES, service(owner)
-        case Part.CONFIG:
-            return CONFIG_MAPS, config(owner, _order(job, action, status))
-        case Part.BUDGET:
+        case Dependent.CONFIG:
+            return CONFIG_MAPS, config(owner, _config_attempt(job, action, status))
+        case Dependent.BUDGET:
             return BUDGETS, budget(owner, read_version(action.version))
-        case Part.NETWORK_POLICY:
-            raise AssertionError("it is made of the operator's settings, not of the specification")
+        case Dependent.NETWORK_POLICY:
+            raise AssertionError("it depends on the operator's settings, not on the specification")
         case _:
             assert_never(action.part)
 
 
-def _order(job: Opened, action: Ensure, status: CheckpointedJobStatus) -> DriverOrder:
+def _config_attempt(
+    job: ResourceObject, action: EnsureDependent, status: CheckpointedJobStatus
+) -> DriverAttempt:
     assert status.restore_point is not None, "what a driver starts from is written first"
-    assert status.job_id is not None, "and so is where its state lies"
-    return DriverOrder(
+    assert status.job_id is not None, "and so is the location of its state"
+    return DriverAttempt(
         driver_name(job.key.name, action.attempt),
         action.attempt,
         read_version(action.version),
@@ -194,8 +214,8 @@ def _order(job: Opened, action: Ensure, status: CheckpointedJobStatus) -> Driver
     )
 
 
-def _order_of(action: CreateDriver) -> DriverOrder:
-    return DriverOrder(
+def _driver_attempt(action: CreateDriver) -> DriverAttempt:
+    return DriverAttempt(
         action.name,
         action.attempt,
         read_version(action.version),
@@ -205,8 +225,8 @@ def _order_of(action: CreateDriver) -> DriverOrder:
     )
 
 
-def _snapshot(job: Opened, action: CreateSnapshot) -> Json:
-    """It has no owner: a savepoint outlives its job."""
+def _snapshot(job: ResourceObject, action: CreateSnapshot) -> Json:
+    """It has no owner reference: a savepoint outlives its job."""
     return {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": SNAPSHOT.kind,
@@ -220,6 +240,6 @@ def _snapshot(job: Opened, action: CreateSnapshot) -> Json:
 
 
 def _options(uid: str, *, force: bool) -> Json:
-    """Of a deletion: this very object, and by force without waiting for its node."""
+    """Options of a deletion: the uid, and with force no wait for the node."""
     options = {"preconditions": {"uid": uid}}
     return {**options, "gracePeriodSeconds": 0} if force else options

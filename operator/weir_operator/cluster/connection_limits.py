@@ -1,19 +1,19 @@
-"""Makes room for a thousand connections in one small process.
+"""Raises the limits of this process so that it can hold a thousand connections to drivers.
 
-Each driver that is listened to holds a connection. A container may begin with few open files
-although it is allowed many; and asyncio keeps a quarter of a megabyte for every connection that is
-encrypted, where all that a driver ever says is a few kilobytes.
+Each watched driver holds a connection. A container may start with a low soft limit of open files;
+and asyncio allocates a quarter of a megabyte for every TLS connection, although a report has only a
+few kilobytes.
 """
 
 import resource
 from asyncio import sslproto
 
 ENCRYPTED_BYTES = 32 * 1_024
-"""Read at once of a connection; one record of TLS is half of that."""
+"""Read at once from a connection; a TLS record has half of that."""
 
 
-def make_room() -> None:
-    """For all connections that this process opens from now on."""
+def raise_connection_limits() -> None:
+    """Applies to all connections that this process opens from now on."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     sslproto.SSLProtocol.max_size = ENCRYPTED_BYTES

@@ -1,8 +1,8 @@
-"""How a driver is spoken to: its token and, with TLS, the authority that its certificate is of.
+"""The credentials for a driver's API: its token and, with TLS, the CA of its certificate.
 
-Both are read from Secrets of the job's namespace, kept in memory for a while and told to nobody but
-the driver itself (spec X4). They are read anew for every driver, which may have been given others
-than the one before it: keys that were lost are made again, and an edit can bring certificates.
+Both are read from Secrets in the job's namespace, cached for a limited time and sent to the driver
+only (spec X4). They are read again for every driver, because they may have changed: lost keys are
+generated again, and an edit can introduce certificates.
 """
 
 import base64
@@ -10,34 +10,35 @@ import binascii
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from weir_operator.cluster.api_paths import SECRETS, Key
-from weir_operator.cluster.api_requests import Api, good, read
-from weir_operator.cluster.resource_object import Opened
+from weir_operator.cluster.api_paths import SECRETS, NamespacedName
+from weir_operator.cluster.api_requests import ApiServer, get_request, successful_body
+from weir_operator.cluster.resource_object import ResourceObject
 from weir_operator.manifests.job_secret import TOKEN
 from weir_operator.manifests.object_names import keys_name
 
 AUTHORITY = "ca.crt"
-LONGEST = {AUTHORITY: 64 * 1_024, TOKEN: 1_024}
-"""Bytes of each entry. It is kept for every driver that is spoken to; a Secret may hold 1 MiB."""
-KEPT = timedelta(minutes=10)
-MISSED = timedelta(seconds=5)
+MAX_BYTES = {AUTHORITY: 64 * 1_024, TOKEN: 1_024}
+"""Limit for each entry. Entries are cached for every driver, and a Secret may hold 1 MiB."""
+CACHE_TTL = timedelta(minutes=10)
+MISSING_TTL = timedelta(seconds=5)
 
 Driver = tuple[str, object, str | None]
-"""Whom a contact is with: a job by its uid, its attempt, and the Secret with its certificates."""
+"""What a cache entry belongs to: the job's uid, the attempt, and the Secret with the certificates.
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class Contact:
-    """What it takes to speak to the drivers of a job."""
+class DriverCredentials:
+    """The credentials for the drivers of a job."""
 
     token: str = field(repr=False)
     authority: str | None = None
-    """Certificate of the authority, if the drivers speak TLS."""
+    """CA certificate, if the drivers use TLS."""
 
 
 @dataclass(frozen=True, slots=True)
-class Lacking:
-    """A Secret that does not hold what it takes, or that is not there."""
+class MissingCredential:
+    """An entry that a Secret does not contain, or a Secret that does not exist."""
 
     secret: str
     entry: str
@@ -47,7 +48,7 @@ class Lacking:
     def why(self) -> str:
         if not self.is_too_long:
             return f"the Secret {self.secret} holds no {self.entry}"
-        most = LONGEST[self.entry]
+        most = MAX_BYTES[self.entry]
         return f"the Secret {self.secret} holds a {self.entry} of more than {most} bytes"
 
     @property
@@ -56,66 +57,74 @@ class Lacking:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """What was read for a driver, and until when that holds."""
+class _CacheEntry:
+    """What was read for a driver, and its expiry."""
 
     driver: Driver
     until: datetime
-    contact: Contact | Lacking
+    credentials: DriverCredentials | MissingCredential
 
 
 @dataclass(slots=True)
-class Contacts:
-    """The contacts of all jobs."""
+class CredentialsCache:
+    """The credentials for the drivers of all jobs."""
 
-    api: Api
-    _known: dict[Key, _Known] = field(default_factory=dict)
+    api: ApiServer
+    _known: dict[NamespacedName, _CacheEntry] = field(default_factory=dict)
 
-    async def of(self, job: Opened, tls_secret: str | None, now: datetime) -> Contact | Lacking:
-        """How to speak to a job's driver, or what is lacking for that."""
+    async def of(
+        self, job: ResourceObject, tls_secret: str | None, now: datetime
+    ) -> DriverCredentials | MissingCredential:
+        """The credentials for a job's driver, or what is missing."""
         driver = (job.uid, _attempt(job), tls_secret)
         known = self._known.get(job.key)
         if known is not None and known.driver == driver and now < known.until:
-            return known.contact
+            return known.credentials
         found = await self._read(job, tls_secret)
-        until = now + (KEPT if isinstance(found, Contact) else MISSED)
-        self._known[job.key] = _Known(driver, until, found)
+        until = now + (CACHE_TTL if isinstance(found, DriverCredentials) else MISSING_TTL)
+        self._known[job.key] = _CacheEntry(driver, until, found)
         return found
 
-    def doubt(self, job: Key, now: datetime) -> None:
-        """Nobody could speak with the driver so; whoever mends its Secret is soon noticed."""
+    def expire_soon(self, job: NamespacedName, now: datetime) -> None:
+        """The driver was not trusted; read the Secrets again soon, in case they are corrected."""
         known = self._known.get(job)
         if known is not None:
-            self._known[job] = replace(known, until=min(known.until, now + MISSED))
+            self._known[job] = replace(known, until=min(known.until, now + MISSING_TTL))
 
-    def forget(self, job: Key) -> None:
+    def forget(self, job: NamespacedName) -> None:
         self._known.pop(job, None)
 
-    async def _read(self, job: Opened, tls_secret: str | None) -> Contact | Lacking:
+    async def _read(
+        self, job: ResourceObject, tls_secret: str | None
+    ) -> DriverCredentials | MissingCredential:
         namespace = job.key.namespace
-        token = await self._entry(Key(namespace, keys_name(job.key.name)), TOKEN)
-        if isinstance(token, Lacking):
+        token = await self._entry(NamespacedName(namespace, keys_name(job.key.name)), TOKEN)
+        if isinstance(token, MissingCredential):
             return token
         if tls_secret is None:
-            return Contact(token)
-        authority = await self._entry(Key(namespace, tls_secret), AUTHORITY)
-        return authority if isinstance(authority, Lacking) else Contact(token, authority)
+            return DriverCredentials(token)
+        authority = await self._entry(NamespacedName(namespace, tls_secret), AUTHORITY)
+        return (
+            authority
+            if isinstance(authority, MissingCredential)
+            else DriverCredentials(token, authority)
+        )
 
-    async def _entry(self, secret: Key, name: str) -> str | Lacking:
-        request = read(SECRETS, secret)
+    async def _entry(self, secret: NamespacedName, name: str) -> str | MissingCredential:
+        request = get_request(SECRETS, secret)
         answer = await self.api.call(request)
-        if answer.is_missing:
-            return Lacking(secret.name, name)
-        given = (good(request, answer).get("data") or {}).get(name)
+        if answer.is_not_found:
+            return MissingCredential(secret.name, name)
+        given = (successful_body(request, answer).get("data") or {}).get(name)
         try:
             entry = None if given is None else base64.b64decode(given, validate=True)
-            if entry is not None and len(entry) > LONGEST[name]:
-                return Lacking(secret.name, name, is_too_long=True)
-            return Lacking(secret.name, name) if entry is None else entry.decode()
+            if entry is not None and len(entry) > MAX_BYTES[name]:
+                return MissingCredential(secret.name, name, is_too_long=True)
+            return MissingCredential(secret.name, name) if entry is None else entry.decode()
         except (binascii.Error, UnicodeDecodeError):
-            return Lacking(secret.name, name)
+            return MissingCredential(secret.name, name)
 
 
-def _attempt(job: Opened) -> object:
-    """Of the current driver, as the status counts; only told apart here."""
+def _attempt(job: ResourceObject) -> object:
+    """The attempt of the current driver, from the status; only compared here."""
     return (job.status.get("driver") or {}).get("attempt")

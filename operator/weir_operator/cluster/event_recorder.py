@@ -1,8 +1,8 @@
-"""Tells whoever watches a resource, by Events of Kubernetes that do not pile up.
+"""Records Kubernetes Events for a resource without flooding it.
 
-An Event's name is made of what it says and about whom. Saying it again counts the same object up,
-until Kubernetes forgets it after about an hour. An Event is a word and no effect: one that cannot
-be written is logged and holds nothing up.
+The name of an Event is a hash of its subject and text. Recording it again increments its count,
+until Kubernetes deletes it after about an hour. An Event is informational: if it cannot be written,
+the error is logged and nothing else changes.
 """
 
 import hashlib
@@ -10,9 +10,17 @@ import logging
 from datetime import datetime
 
 from weir.errors import Unavailable
-from weir_operator.cluster.api_paths import EVENTS, Key, Place
-from weir_operator.cluster.api_requests import Api, ApiRefused, Json, Request, create, good, read
-from weir_operator.cluster.resource_object import Opened
+from weir_operator.cluster.api_paths import EVENTS, ApiResource, NamespacedName
+from weir_operator.cluster.api_requests import (
+    ApiRejected,
+    ApiRequest,
+    ApiServer,
+    Json,
+    create_request,
+    get_request,
+    successful_body,
+)
+from weir_operator.cluster.resource_object import ResourceObject
 from weir_operator.cluster.status_writer import KINDS, MERGE
 from weir_operator.plan.cluster_actions import EmitEvent
 from weir_operator.resource.api_group import GROUP, VERSION
@@ -24,47 +32,59 @@ _LONGEST_MESSAGE = 1_024
 _LONGEST_NAME = 200
 
 
-async def tell(api: Api, place: Place, about: Opened, event: EmitEvent, now: datetime) -> None:
-    """Write an Event, or count it up if it was written before."""
-    manifest = _manifest(place, about, event, now)
+async def record_event(
+    api: ApiServer,
+    api_resource: ApiResource,
+    subject: ResourceObject,
+    event: EmitEvent,
+    now: datetime,
+) -> None:
+    """Create an Event, or increment its count if it exists."""
+    manifest = _manifest(api_resource, subject, event, now)
     try:
-        request = create(EVENTS, about.key.namespace, manifest)
+        request = create_request(EVENTS, subject.key.namespace, manifest)
         answer = await api.call(request)
         if answer.is_conflict:
-            await _count_up(api, Key(about.key.namespace, manifest["metadata"]["name"]), now)
+            await _increment_count(
+                api, NamespacedName(subject.key.namespace, manifest["metadata"]["name"]), now
+            )
         else:
-            good(request, answer)
-    except (ApiRefused, Unavailable) as problem:
-        log.warning("An Event was not written.", extra={"event": event.reason, "why": str(problem)})
+            successful_body(request, answer)
+    except (ApiRejected, Unavailable) as problem:
+        log.warning(
+            "An Event could not be recorded.", extra={"event": event.reason, "why": str(problem)}
+        )
 
 
-async def _count_up(api: Api, key: Key, now: datetime) -> None:
-    found = await api.call(read(EVENTS, key))
-    if not found.is_good:
+async def _increment_count(api: ApiServer, key: NamespacedName, now: datetime) -> None:
+    found = await api.call(get_request(EVENTS, key))
+    if not found.is_success:
         return
     more = {"count": int(found.body.get("count") or 1) + 1, "lastTimestamp": _time(now)}
-    request = Request("PATCH", EVENTS, EVENTS.of(key), {}, more, MERGE)
+    request = ApiRequest("PATCH", EVENTS, EVENTS.object_path(key), {}, more, MERGE)
     answer = await api.call(request)
-    if not answer.is_missing:
-        good(request, answer)
+    if not answer.is_not_found:
+        successful_body(request, answer)
 
 
-def _manifest(place: Place, about: Opened, event: EmitEvent, now: datetime) -> Json:
-    said = f"{about.uid}\n{event.reason}\n{event.message}"
-    digest = hashlib.sha256(said.encode()).hexdigest()[:16]
+def _manifest(
+    api_resource: ApiResource, subject: ResourceObject, event: EmitEvent, now: datetime
+) -> Json:
+    text = f"{subject.uid}\n{event.reason}\n{event.message}"
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return {
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {
-            "name": f"{about.key.name[:_LONGEST_NAME]}.{digest}",
-            "namespace": about.key.namespace,
+            "name": f"{subject.key.name[:_LONGEST_NAME]}.{digest}",
+            "namespace": subject.key.namespace,
         },
         "involvedObject": {
             "apiVersion": f"{GROUP}/{VERSION}",
-            "kind": KINDS[place].kind,
-            "name": about.key.name,
-            "namespace": about.key.namespace,
-            "uid": about.uid,
+            "kind": KINDS[api_resource].kind,
+            "name": subject.key.name,
+            "namespace": subject.key.namespace,
+            "uid": subject.uid,
         },
         "type": "Warning" if event.is_warning else "Normal",
         "reason": event.reason,

@@ -1,15 +1,14 @@
-"""Makes the plan's values of what the API server shows: pods, nodes, volumes, disposals.
+"""Parses pods, nodes, volumes and Jobs of the API server into values of the plan.
 
-Only what a plan asks for is kept of an object, and it is kept as a value. A pod counts as a job's
-only if it says so in its owners, not in its labels: anybody can write labels. Nothing is looked up
-here.
+Only the fields that a plan needs are kept. A pod belongs to a job only by its owner reference, not
+by its labels, which any user can write. Nothing here makes requests.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from weir_operator.cluster.api_paths import Key
+from weir_operator.cluster.api_paths import NamespacedName
 from weir_operator.cluster.api_requests import Json
 from weir_operator.manifests.object_names import ATTEMPT_LABEL, JOB_LABEL, ROLE_LABEL, Role
 from weir_operator.plan.local_recovery import (
@@ -19,32 +18,32 @@ from weir_operator.plan.local_recovery import (
     LocalVolume,
     OtherVolume,
 )
-from weir_operator.plan.observed_state import Disposal, Leaving, Terminated, Up, Waiting
+from weir_operator.plan.observed_state import Disposal, Running, Terminated, Terminating, Waiting
 from weir_operator.resource.pod_settings import DRIVER_CONTAINER, EXECUTOR_CONTAINER
 
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
-_TROUBLES = ("OOMKilled", "Evicted", "ImagePullBackOff", "ErrImagePull", "InvalidImageName")
+_PROBLEM_REASONS = ("OOMKilled", "Evicted", "ImagePullBackOff", "ErrImagePull", "InvalidImageName")
 _LONGEST_MESSAGE = 1_024
-_LONGEST_LAST_WORDS = 16 * 1_024
-"""A kubelet passes on 4 KiB of a termination message."""
+_LONGEST_TERMINATION_MESSAGE = 16 * 1_024
+"""A kubelet keeps 4 KiB of a termination message."""
 MOST_NEEDS = 64
-"""Each is asked for while a driver waits to start."""
+"""Each is looked up while a driver waits to start."""
 MOST_FINALIZERS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """Why a container does not run, if a person should hear of it."""
+class ContainerProblem:
+    """Why a container does not run, if a user should know it."""
 
     reason: str
     message: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeenPod:
-    """A pod of a job, as far as it matters here."""
+class ObservedPod:
+    """A pod of a job, with the fields that the plan needs."""
 
-    job: Key
+    job: NamespacedName
     name: str
     uid: str
     version: str
@@ -54,17 +53,17 @@ class SeenPod:
     owner_name: str
     node: str
     ip: str
-    stage: Waiting | Up | Terminated
-    leaving: Leaving | None
-    last_words: str
-    trouble: Trouble | None
+    stage: Waiting | Running | Terminated
+    terminating: Terminating | None
+    termination_message: str
+    problem: ContainerProblem | None
     needs: frozenset[tuple[str, str]] = frozenset()
-    """Kinds and names of what a driver's pod cannot start without."""
+    """Kinds and names of objects that a driver's pod cannot start without."""
 
 
 @dataclass(frozen=True, slots=True)
-class SeenNode:
-    """A node, as far as it matters whether anybody there still ends pods."""
+class ObservedNode:
+    """A node, with the fields that tell whether its kubelet still responds."""
 
     name: str
     is_out_of_service: bool
@@ -76,8 +75,8 @@ class SeenNode:
         return self.silent_since is not None and now - self.silent_since >= after
 
 
-def see_pod(body: Json) -> SeenPod | None:
-    """A pod of some job; none if it does not say of which."""
+def parse_pod(body: Json) -> ObservedPod | None:
+    """A pod of some job; none if its labels do not name one."""
     metadata, spec, status = body["metadata"], body.get("spec") or {}, body.get("status") or {}
     labels = metadata.get("labels") or {}
     role, attempt = labels.get(ROLE_LABEL, ""), str(labels.get(ATTEMPT_LABEL, ""))
@@ -85,8 +84,8 @@ def see_pod(body: Json) -> SeenPod | None:
         return None
     owner = _owner(metadata)
     stage = _stage(status, DRIVER_CONTAINER if role == Role.DRIVER else EXECUTOR_CONTAINER)
-    return SeenPod(
-        job=Key(metadata["namespace"], labels[JOB_LABEL]),
+    return ObservedPod(
+        job=NamespacedName(metadata["namespace"], labels[JOB_LABEL]),
         name=metadata["name"],
         uid=metadata["uid"],
         version=str(metadata.get("resourceVersion", "")),
@@ -97,9 +96,9 @@ def see_pod(body: Json) -> SeenPod | None:
         node=spec.get("nodeName") or "",
         ip=status.get("podIP") or "",
         stage=stage,
-        leaving=_leaving(metadata),
-        last_words=_last_words(status) if role == Role.DRIVER else "",
-        trouble=_trouble(status, stage),
+        terminating=_leaving(metadata),
+        termination_message=_termination_message(status) if role == Role.DRIVER else "",
+        problem=_problem(status, stage),
         needs=frozenset(sorted(set(_needs(spec)))[:MOST_NEEDS] if role == Role.DRIVER else ()),
     )
 
@@ -109,10 +108,10 @@ def _owner(metadata: Json) -> Json:
     return next((owner for owner in owners if owner.get("controller")), {})
 
 
-def _leaving(metadata: Json) -> Leaving | None:
+def _leaving(metadata: Json) -> Terminating | None:
     if not metadata.get("deletionTimestamp"):
         return None
-    return Leaving(
+    return Terminating(
         by=datetime.fromisoformat(metadata["deletionTimestamp"]),
         held_by=tuple(map(str, metadata.get("finalizers") or ()))[:MOST_FINALIZERS],
         is_forced=metadata.get("deletionGracePeriodSeconds") == 0,
@@ -124,8 +123,8 @@ def _main(status: Json, name: str) -> Json:
     return next((state for state in containers if state.get("name") == name), {})
 
 
-def _stage(status: Json, container: str) -> Waiting | Up | Terminated:
-    """How far the main container is; the pod's own word counts where its container has none."""
+def _stage(status: Json, container: str) -> Waiting | Running | Terminated:
+    """The state of the main container; the pod's own fields where the container has none."""
     state = _main(status, container).get("state") or {}
     ended, why = state.get("terminated"), str(status.get("reason") or "")
     if ended is not None:
@@ -133,10 +132,10 @@ def _stage(status: Json, container: str) -> Waiting | Up | Terminated:
     if status.get("phase") in ("Failed", "Succeeded"):
         return Terminated(0 if status["phase"] == "Succeeded" else 1, why)
     if "running" in state:
-        return Up()
+        return Running()
     waiting = state.get("waiting") or _unscheduled(status)
-    said = str(waiting.get("message") or "")[:_LONGEST_MESSAGE]
-    return Waiting(str(waiting.get("reason") or ""), said)
+    message = str(waiting.get("message") or "")[:_LONGEST_MESSAGE]
+    return Waiting(str(waiting.get("reason") or ""), message)
 
 
 def _unscheduled(status: Json) -> Json:
@@ -146,7 +145,7 @@ def _unscheduled(status: Json) -> Json:
 
 
 def _needs(spec: Json) -> Iterator[tuple[str, str]]:
-    """Yield the Secrets and ConfigMaps that a pod mounts or reads its variables from."""
+    """Yield the Secrets and ConfigMaps that a pod mounts or reads variables from."""
     for volume in spec.get("volumes") or ():
         yield from _required("Secret", volume.get("secret"), "secretName")
         yield from _required("ConfigMap", volume.get("configMap"))
@@ -164,39 +163,39 @@ def _required(kind: str, source: Json | None, field: str = "name") -> Iterator[t
         yield kind, str(source[field])
 
 
-def _last_words(status: Json) -> str:
+def _termination_message(status: Json) -> str:
     ended = (_main(status, DRIVER_CONTAINER).get("state") or {}).get("terminated") or {}
-    said = str(ended.get("message") or "")
-    return said if len(said) <= _LONGEST_LAST_WORDS else ""
+    message = str(ended.get("message") or "")
+    return message if len(message) <= _LONGEST_TERMINATION_MESSAGE else ""
 
 
-def _trouble(status: Json, stage: Waiting | Up | Terminated) -> Trouble | None:
-    if isinstance(stage, Up) or stage.why not in _TROUBLES:
+def _problem(status: Json, stage: Waiting | Running | Terminated) -> ContainerProblem | None:
+    if isinstance(stage, Running) or stage.why not in _PROBLEM_REASONS:
         return None
-    said = status.get("message")
+    message = status.get("message")
     for container in status.get("containerStatuses") or ():
         waiting = (container.get("state") or {}).get("waiting") or {}
-        said = said or waiting.get("message")
-    return Trouble(stage.why, str(said or "")[:_LONGEST_MESSAGE])
+        message = message or waiting.get("message")
+    return ContainerProblem(stage.why, str(message or "")[:_LONGEST_MESSAGE])
 
 
-def see_node(body: Json) -> SeenNode:
-    """A node's health: in doubt it lives, because pods are deleted by force on a lost one."""
+def parse_node(body: Json) -> ObservedNode:
+    """A node's health: alive in doubt, because pods on a lost node are deleted by force."""
     taints = (body.get("spec") or {}).get("taints") or ()
     conditions = (body.get("status") or {}).get("conditions") or ()
     ready = next((one for one in conditions if one.get("type") == "Ready"), None)
     silent = None
     if ready is not None and ready.get("status") != "True" and ready.get("lastTransitionTime"):
         silent = datetime.fromisoformat(ready["lastTransitionTime"])
-    return SeenNode(
+    return ObservedNode(
         name=body["metadata"]["name"],
         is_out_of_service=any(taint.get("key") == OUT_OF_SERVICE for taint in taints),
         silent_since=silent,
     )
 
 
-def see_disposal(body: Json) -> Disposal:
-    """How far the Job is that deletes a snapshot's files."""
+def parse_disposal(body: Json) -> Disposal:
+    """The state of the Job that deletes a snapshot's files."""
     conditions = (body.get("status") or {}).get("conditions") or ()
     held = {one.get("type") for one in conditions if one.get("status") == "True"}
     if "Complete" in held:
@@ -204,7 +203,7 @@ def see_disposal(body: Json) -> Disposal:
     return Disposal.FAILED if "Failed" in held else Disposal.ACTIVE
 
 
-def see_volume(volume: Json) -> LocalVolume | str:
+def parse_volume(volume: Json) -> LocalVolume | str:
     """What a volume of a pod is; the name of a claim if that must be looked up."""
     name = str(volume.get("name", ""))
     kind = next((field for field in volume if field != "name"), "emptyDir")
@@ -222,7 +221,7 @@ def see_volume(volume: Json) -> LocalVolume | str:
             return OtherVolume(name, kind)
 
 
-def kind_of_volume(body: Json) -> str:
+def volume_kind(body: Json) -> str:
     """The kind of a PersistentVolume, by the name of its field, such as ``local``."""
     spec = body.get("spec") or {}
     return next((field for field in _SOURCES if field in spec), "unknown")

@@ -1,8 +1,9 @@
-"""A resource of ours as it was last read, and the few things of it that a look needs.
+"""A custom resource as it was last read, and the few fields of it that a reconcile needs.
 
-Between two looks a resource is kept as text: a thousand of them as trees of Python objects would
-fill the operator's memory. Versions are compared as numbers only to prefer the newer of two copies;
-if that were ever wrong, the next write would fail at its lock and the object be read again.
+Between two reconciles a resource is kept as text: a thousand of them as trees of Python objects
+would fill the operator's memory. Versions are compared as numbers only to prefer the newer of two
+copies; if that were ever wrong, the next write would fail with a conflict and the object would be
+read again.
 """
 
 import hashlib
@@ -10,30 +11,30 @@ import json
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from weir_operator.cluster.api_paths import Key
+from weir_operator.cluster.api_paths import NamespacedName
 from weir_operator.cluster.api_requests import Json
 from weir_operator.resource.api_group import CHECKPOINT_ANNOTATION, SAVEPOINT_ANNOTATION
 from weir_operator.resource.validation import LARGEST_SPEC_BYTES, size_of
 
 FINALIZER = "state.weir.dev/finalizer"
-"""It keeps a resource until what belongs to it is gone. Kopf must call its own differently, because
-it removes what bears its name from objects for which it has nothing to do."""
+"""It keeps a resource until its objects are gone. Kopf's own finalizer must have another name,
+because Kopf removes its finalizer from objects that it has no handlers for."""
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
-    """A CheckpointedJob or a CheckpointedJobSnapshot."""
+class CachedResource:
+    """A CheckpointedJob or a CheckpointedJobSnapshot in the cache."""
 
     uid: str
     version: str
-    wishes: str
-    """A digest of what people can change; when only the rest changed, it was our own doing."""
+    user_digest: str
+    """A digest of what users can change; if only the rest changed, the operator itself wrote it."""
     text: str | None
-    """The rest; none if it was dropped to make room for others."""
+    """The contents; none if they were evicted."""
 
     @classmethod
-    def of(cls, resource: "Opened") -> "Resource":
-        """Whatever is not needed is forgotten at once, and so is a specification too large."""
+    def of(cls, resource: "ResourceObject") -> "CachedResource":
+        """Keep only the needed fields, and no specification that is too large."""
         metadata, size = resource.body["metadata"], resource.spec_bytes
         kept = {
             "metadata": {
@@ -45,12 +46,12 @@ class Resource:
             "status": resource.status,
         }
         text = json.dumps(kept, separators=(",", ":"))
-        return cls(resource.uid, resource.version, resource.wishes, text)
+        return cls(resource.uid, resource.version, resource.user_digest, text)
 
-    def opened(self) -> "Opened | None":
-        return None if self.text is None else Opened(json.loads(self.text))
+    def to_object(self) -> "ResourceObject | None":
+        return None if self.text is None else ResourceObject(json.loads(self.text))
 
-    def without_text(self) -> "Resource":
+    def without_text(self) -> "CachedResource":
         return replace(self, text=None)
 
 
@@ -71,14 +72,14 @@ _SPEC_BYTES = "specBytes"
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
-    """A resource that is being looked at."""
+class ResourceObject:
+    """A resource during its reconcile."""
 
     body: Json
 
     @property
-    def key(self) -> Key:
-        return Key(self.body["metadata"]["namespace"], self.body["metadata"]["name"])
+    def key(self) -> NamespacedName:
+        return NamespacedName(self.body["metadata"]["namespace"], self.body["metadata"]["name"])
 
     @property
     def uid(self) -> str:
@@ -112,8 +113,8 @@ class Opened:
         return None if given is None else datetime.fromisoformat(given)
 
     @property
-    def is_held(self) -> bool:
-        """Whether it stays until we let it go."""
+    def has_finalizer(self) -> bool:
+        """Whether the operator's finalizer is set."""
         return FINALIZER in self.finalizers
 
     @property
@@ -122,27 +123,27 @@ class Opened:
 
     @property
     def spec_bytes(self) -> int:
-        """How large the specification is, even where it was too large to be kept."""
+        """The size of the specification, even if it was too large to be kept."""
         known = self.body.get(_SPEC_BYTES)
         return size_of(self.spec) if known is None else int(known)
 
     @property
     def annotations(self) -> dict[str, str]:
-        """Those that ask for something; a long value stands for itself by its digest."""
+        """The annotations that request something; a long value is replaced by its digest."""
         given = self.body["metadata"].get("annotations") or {}
         return {name: _shortened(str(given[name])) for name in _ANNOTATIONS if name in given}
 
     @property
-    def wishes(self) -> str:
+    def user_digest(self) -> str:
         metadata = self.body["metadata"]
-        wishes = (
+        user_digest = (
             metadata["uid"],
             self.generation,
             metadata.get("deletionTimestamp"),
-            self.is_held,
+            self.has_finalizer,
             self.annotations,
         )
-        return _digest(json.dumps(wishes))
+        return _digest(json.dumps(user_digest))
 
 
 def _shortened(value: str) -> str:
@@ -154,7 +155,7 @@ def _digest(text: str) -> str:
 
 
 def is_newer(version: str, than: str) -> bool:
-    """Whether one copy of an object is newer than another; in doubt it is."""
+    """Whether one copy of an object is newer than another; true in doubt."""
     if version.isdecimal() and than.isdecimal():
         return int(version) > int(than)
     return version != than

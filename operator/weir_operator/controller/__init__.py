@@ -1,7 +1,7 @@
-"""Joins the watches, the plan and the cluster: one look after the other, for each resource.
+"""The controller: informers, work queues and the reconcilers of both custom resources.
 
-Kopf brings the events and nothing else. It does not keep our finalizer nor run a daemon for each
-object, because after a restart it lets an object go that was deleted meanwhile without having
-started its daemon, and the last savepoint of a job would be lost. Every look is level-triggered: it
-reads what is, and may be repeated, missed or merged with others.
+Kopf delivers events and nothing else. It neither manages the finalizer nor runs a daemon for each
+object: after a restart Kopf releases an object that was deleted in the meantime without having
+started its daemon, and the last savepoint of the job would be lost. Every reconcile is
+level-triggered: it reads the current state, and may be repeated, skipped or merged with others.
 """

@@ -1,30 +1,30 @@
-"""Answers the kubelet and Prometheus over HTTP; decides nothing and tells no secrets."""
+"""Serves the health probes for the kubelet and the metrics for Prometheus over HTTP."""
 
 from collections.abc import Callable
 from datetime import datetime
 
 from aiohttp import web
 
-from weir_operator.controller.operator_metrics import Metrics
-from weir_operator.controller.watch_probe import Canary
+from weir_operator.controller.operator_metrics import OperatorMetrics
+from weir_operator.controller.watch_probe import WatchProbe
 
-UNWELL = 503
+SERVICE_UNAVAILABLE = 503
 
 
-class Health:
-    """How the operator is; one that waits for its turn to lead is well too."""
+class HealthServer:
+    """The health of the operator; an operator that waits for the Lease is healthy too."""
 
-    def __init__(self, metrics: Metrics, now: Callable[[], datetime]) -> None:
+    def __init__(self, metrics: OperatorMetrics, now: Callable[[], datetime]) -> None:
         self._metrics = metrics
         self._now = now
         self._runner: web.AppRunner | None = None
-        self.canary: Canary | None = None
+        self.probe: WatchProbe | None = None
         """Set once the watches run."""
         self.is_ready = False
-        """Set once the API server was reached."""
+        """Set once the API server has answered."""
 
     async def serve(self, *ports: int) -> None:
-        """Listen from now on; 0 takes any port that is free."""
+        """Start to listen; port 0 takes any free port."""
         app = web.Application()
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
@@ -36,7 +36,7 @@ class Health:
 
     @property
     def addresses(self) -> tuple[tuple[str, int], ...]:
-        """Where it listens: on each port for both kinds of addresses, if there are both."""
+        """The addresses it listens on: for each port both IPv4 and IPv6, if available."""
         assert self._runner is not None, "it listens"
         return tuple((address[0], address[1]) for address in self._runner.addresses)
 
@@ -45,14 +45,16 @@ class Health:
             await self._runner.cleanup()
 
     async def _healthz(self, _: web.Request) -> web.Response:
-        if self.canary is None or self.canary.is_well:
-            return web.Response(text="well\n")
-        return web.Response(status=UNWELL, text="the watches bring no news\n")
+        if self.probe is None or self.probe.is_healthy:
+            return web.Response(text="ok\n")
+        return web.Response(status=SERVICE_UNAVAILABLE, text="the watches deliver no events\n")
 
     async def _readyz(self, _: web.Request) -> web.Response:
         if self.is_ready:
             return web.Response(text="ready\n")
-        return web.Response(status=UNWELL, text="the API server was not reached yet\n")
+        return web.Response(
+            status=SERVICE_UNAVAILABLE, text="the API server has not answered yet\n"
+        )
 
     async def _show_metrics(self, _: web.Request) -> web.Response:
         text = self._metrics.text(self._now())

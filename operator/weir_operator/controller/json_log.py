@@ -1,7 +1,7 @@
-"""Writes the log as one JSON object a line, for machines that collect it.
+"""Writes the log as one JSON object per line.
 
-Messages are constant sentences; what they are about stands in fields of its own. No field ever
-holds a token or a key (spec X4): those live in values that do not show themselves.
+Messages are constant sentences; their parameters are separate fields. No field ever holds a token
+or a key (spec X4): the values that hold them hide them in their repr.
 """
 
 import json
@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 _USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
-class JsonLines(logging.Formatter):
-    """A record as one line."""
+class JsonFormatter(logging.Formatter):
+    """Formats a record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {
@@ -29,11 +29,11 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, ensure_ascii=False)
 
 
-def begin(level: str, *, as_json: bool) -> None:
+def configure_logging(level: str, *, as_json: bool) -> None:
     """Log to standard error from now on."""
     handler = logging.StreamHandler(sys.stderr)
     if as_json:
-        handler.setFormatter(JsonLines())
+        handler.setFormatter(JsonFormatter())
     else:
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=level, handlers=[handler], force=True)

@@ -1,10 +1,10 @@
-"""Listens to drivers, so that a job's status follows its driver soon and is not looked at often.
+"""Long-polls the reports of drivers, so that the status of a job follows its driver at once.
 
-For each driver that answers, one task asks for the next version of its report and waits with it.
-What a driver said last holds for as long as its next word is waited for: if it had changed, the
-driver would have answered, and one that is cut off is given up after seconds. Silence is news too.
-A driver runs other people's code, so however often it changes, it is heard and its job rung for
-once a second at most (spec X3). What a report means is decided elsewhere.
+For each reachable driver one task requests the next version of its report and waits for it. The
+last report stays valid while that request is pending: had it changed, the driver would have
+answered, and a broken connection is detected within seconds. Becoming unreachable is a change too.
+A driver runs user code, so however often its report changes, it is read and its job enqueued at
+most once per second (spec X3).
 """
 
 import asyncio
@@ -12,84 +12,88 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from weir_operator.cluster.api_paths import Key
-from weir_operator.driver_client import Line, Told
-from weir_operator.plan.observed_state import DriverReport, Silence
+from weir_operator.cluster.api_paths import NamespacedName
+from weir_operator.driver_client import DriverEndpoint, VersionedReport
+from weir_operator.plan.observed_state import DriverReport, Unreachable
 
 PAUSE_S = 1.0
-"""From one answer of a driver to the next question."""
+"""From one report of a driver to the next request."""
 LONGEST_PAUSE_S = 60.0
-"""Between questions to one that does not answer."""
+"""Between requests to an unreachable driver."""
 
 
-class Talking(Protocol):
-    """Whoever asks drivers. Neither raises: a driver that does not answer is silent."""
+class ReportSource(Protocol):
+    """Requests reports from drivers. Neither method raises: it returns ``Unreachable``."""
 
-    async def report(self, line: Line) -> Told | Silence: ...
+    async def report(self, endpoint: DriverEndpoint) -> VersionedReport | Unreachable: ...
 
-    async def news(self, line: Line, after: str) -> Told | Silence: ...
+    async def next_report(
+        self, endpoint: DriverEndpoint, after: str
+    ) -> VersionedReport | Unreachable: ...
 
 
 @dataclass(slots=True)
-class _Ear:
-    """For one driver."""
+class _Watch:
+    """The watch on one driver."""
 
     pod: str
-    line: Line
-    told: Told | Silence
+    endpoint: DriverEndpoint
+    report: VersionedReport | Unreachable
     task: asyncio.Task[None] | None = None
 
-    def is_at(self, pod: str, line: Line) -> bool:
+    def is_at(self, pod: str, endpoint: DriverEndpoint) -> bool:
         is_open = self.task is not None and not self.task.done()
-        return is_open and (self.pod, self.line) == (pod, line)
+        return is_open and (self.pod, self.endpoint) == (pod, endpoint)
 
 
 @dataclass(slots=True)
-class Listening:
-    """The last words of all drivers that are listened to, by their jobs."""
+class ReportWatcher:
+    """The last reports of all watched drivers, by job."""
 
-    drivers: Talking
-    ring: Callable[[Key], None]
+    drivers: ReportSource
+    enqueue: Callable[[NamespacedName], None]
     pause_s: float = PAUSE_S
-    _ears: dict[Key, _Ear] = field(default_factory=dict)
+    _watches: dict[NamespacedName, _Watch] = field(default_factory=dict)
 
-    async def heard(self, job: Key, pod: str, line: Line) -> DriverReport | Silence:
-        """What a driver says, by the uid of its pod; one that answers is listened to from now."""
-        ear = self._ears.get(job)
-        if ear is not None and not ear.is_at(pod, line):
+    async def latest(
+        self, job: NamespacedName, pod: str, endpoint: DriverEndpoint
+    ) -> DriverReport | Unreachable:
+        """The report of a driver, by the uid of its pod; a reachable one is watched from now on."""
+        watch = self._watches.get(job)
+        if watch is not None and not watch.is_at(pod, endpoint):
             self.forget(job)
-        elif ear is not None and isinstance(ear.told, Told):
-            return ear.told.report
-        told = await self.drivers.report(line)
-        if isinstance(told, Silence):
-            return told
-        if told.version and job not in self._ears:
-            self._begin(job, _Ear(pod, line, told))
-        return told.report
+        elif watch is not None and isinstance(watch.report, VersionedReport):
+            return watch.report.report
+        report = await self.drivers.report(endpoint)
+        if isinstance(report, Unreachable):
+            return report
+        if report.version and job not in self._watches:
+            self._begin(job, _Watch(pod, endpoint, report))
+        return report.report
 
-    def forget(self, job: Key) -> None:
-        """Its driver is gone, or is another one."""
-        ear = self._ears.pop(job, None)
-        if ear is not None and ear.task is not None:
-            ear.task.cancel()
+    def forget(self, job: NamespacedName) -> None:
+        """The driver is gone, or there is another one."""
+        watch = self._watches.pop(job, None)
+        if watch is not None and watch.task is not None:
+            watch.task.cancel()
 
     async def close(self) -> None:
-        tasks = [ear.task for ear in self._ears.values() if ear.task is not None]
-        for job in tuple(self._ears):
+        tasks = [watch.task for watch in self._watches.values() if watch.task is not None]
+        for job in tuple(self._watches):
             self.forget(job)
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _begin(self, job: Key, ear: _Ear) -> None:
-        self._ears[job] = ear
-        ear.task = asyncio.create_task(self._listen(job, ear))
+    def _begin(self, job: NamespacedName, watch: _Watch) -> None:
+        self._watches[job] = watch
+        watch.task = asyncio.create_task(self._poll(job, watch))
 
-    async def _listen(self, job: Key, ear: _Ear) -> None:
+    async def _poll(self, job: NamespacedName, watch: _Watch) -> None:
         failures = 0
         while True:
-            after = ear.told.version if isinstance(ear.told, Told) else ""
-            told = await self.drivers.news(ear.line, after)
-            if told != ear.told:
-                ear.told = told
-                self.ring(job)
-            failures = 0 if isinstance(told, Told) else min(failures + 1, 16)
+            after = watch.report.version if isinstance(watch.report, VersionedReport) else ""
+            report = await self.drivers.next_report(watch.endpoint, after)
+            if report != watch.report:
+                watch.report = report
+                self.enqueue(job)
+            failures = 0 if isinstance(report, VersionedReport) else min(failures + 1, 16)
             await asyncio.sleep(min(self.pause_s * 2**failures, LONGEST_PAUSE_S))

@@ -1,23 +1,23 @@
-"""One look at a snapshot: observe, decide, write the decision down, act (spec K5).
+"""Reconciles a CheckpointedJobSnapshot: observe, plan, write the status, execute (spec K5).
 
-It goes as with a job. Files are deleted by a Job that the API server is asked about, not watched:
-few snapshots are ever being deleted. A specification that cannot be read has failed, and its object
-can always be deleted.
+It works like the reconciler of jobs. The Job that deletes the files is read from the API server and
+not watched, since few snapshots are being deleted at a time. A snapshot with an invalid
+specification fails, and its object can always be deleted.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from weir_operator.cluster.api_paths import SNAPSHOTS, Key
-from weir_operator.cluster.api_requests import ApiRefused
-from weir_operator.cluster.cluster_reader import see_snapshot
-from weir_operator.cluster.event_recorder import tell
+from weir_operator.cluster.api_paths import SNAPSHOTS, NamespacedName
+from weir_operator.cluster.api_requests import ApiRejected
+from weir_operator.cluster.cluster_reader import parse_snapshot
+from weir_operator.cluster.event_recorder import record_event
 from weir_operator.cluster.informer_cache import job_of
-from weir_operator.cluster.resource_object import Opened
-from weir_operator.cluster.status_writer import Unwritable
-from weir_operator.controller.action_executor import Actor
-from weir_operator.controller.work_queue import Again, Looked, Over
+from weir_operator.cluster.resource_object import ResourceObject
+from weir_operator.cluster.status_writer import ResourceTooLarge
+from weir_operator.controller.action_executor import ActionExecutor
+from weir_operator.controller.work_queue import Done, ReconcileResult, Requeue
 from weir_operator.plan import SnapshotPlan, plan_snapshot
 from weir_operator.plan.cluster_actions import (
     Dispose,
@@ -26,119 +26,127 @@ from weir_operator.plan.cluster_actions import (
     RequestCheckpoint,
     RequestSavepoint,
 )
-from weir_operator.plan.observed_state import Disposal, DriverReport, SeenSnapshot
-from weir_operator.plan.snapshot_plan import JobSight
+from weir_operator.plan.observed_state import Disposal, DriverReport, ObservedSnapshot
+from weir_operator.plan.snapshot_plan import ObservedJob
 from weir_operator.resource.snapshot import CheckpointedJobSnapshotStatus, SnapshotState
 from weir_operator.resource.status import CheckpointedJobStatus
-from weir_operator.resource.validation import Refused, judge_snapshot, judge_status
+from weir_operator.resource.validation import Rejected, parse_status, validate_snapshot
 
-MOST_ROUNDS = 8
+MAX_ROUNDS = 8
 _OPEN = (SnapshotState.PENDING, SnapshotState.IN_PROGRESS)
 
 
 @dataclass(frozen=True, slots=True)
-class SnapshotLooks:
-    """Looks at CheckpointedJobSnapshots."""
+class SnapshotReconciler:
+    """The reconciler of CheckpointedJobSnapshots."""
 
-    actor: Actor
+    executor: ActionExecutor
     now: Callable[[], datetime]
-    _refused: dict[Key, str] = field(default_factory=dict)
-    """Why the API server starts no Job that deletes the files of one."""
-    _unwritable: dict[Key, str] = field(default_factory=dict)
-    """Versions of snapshots that the API server does not store with anything more in them."""
+    _rejected: dict[NamespacedName, str] = field(default_factory=dict)
+    """Why the API server rejects the Job that deletes the files of a snapshot."""
+    _too_large: dict[NamespacedName, str] = field(default_factory=dict)
+    """Versions of snapshots whose status the API server rejects as too large."""
 
-    async def look(self, key: Key) -> Looked:
-        """Bring a snapshot one step nearer to its end, or as many as need no waiting."""
-        for _ in range(MOST_ROUNDS):
-            snapshot = await self.actor.snapshot(key)
-            if snapshot is None or (snapshot.deleted_at is not None and not snapshot.is_held):
-                self._refused.pop(key, None)
-                self._unwritable.pop(key, None)
-                return Over()
-            if self._unwritable.get(key) == snapshot.version:
-                return Again()
+    async def reconcile(self, key: NamespacedName) -> ReconcileResult:
+        """Bring a snapshot closer to its end, in as many steps as need no waiting."""
+        for _ in range(MAX_ROUNDS):
+            snapshot = await self.executor.snapshot(key)
+            if snapshot is None or (snapshot.deleted_at is not None and not snapshot.has_finalizer):
+                self._rejected.pop(key, None)
+                self._too_large.pop(key, None)
+                return Done()
+            if self._too_large.get(key) == snapshot.version:
+                return Requeue()
             try:
-                looked = await self._step(snapshot)
-            except Unwritable as problem:
-                await self.actor.tell(SNAPSHOTS, snapshot, problem.reason, str(problem))
-                self._unwritable[key] = snapshot.version
-                return Again()
-            if looked is not None:
-                return looked
-        return Again(self.now())
+                result = await self._reconcile_step(snapshot)
+            except ResourceTooLarge as problem:
+                await self.executor.warn(SNAPSHOTS, snapshot, problem.reason, str(problem))
+                self._too_large[key] = snapshot.version
+                return Requeue()
+            if result is not None:
+                return result
+        return Requeue(self.now())
 
-    async def _step(self, snapshot: Opened) -> Looked | None:
-        if snapshot.is_held:
-            return await self._round(snapshot)
-        held = await self.actor.hold(SNAPSHOTS, snapshot)
-        await self.actor.note(SNAPSHOTS, snapshot.key, held)
+    async def _reconcile_step(self, snapshot: ResourceObject) -> ReconcileResult | None:
+        if snapshot.has_finalizer:
+            return await self._reconcile_once(snapshot)
+        written = await self.executor.add_finalizer(SNAPSHOTS, snapshot)
+        await self.executor.update_cache(SNAPSHOTS, snapshot.key, written)
         return None
 
-    async def _round(self, snapshot: Opened) -> Looked | None:
-        """Decide and act once; none if it must be decided anew."""
+    async def _reconcile_once(self, snapshot: ResourceObject) -> ReconcileResult | None:
+        """Plan and execute once; none if it must be planned again."""
         before = CheckpointedJobSnapshotStatus.model_validate(snapshot.status)
-        seen = see_snapshot(snapshot, await self._disposal(snapshot))
-        job = await self.actor.job(job_of(snapshot))
-        planned = self._unreadable(snapshot, before)
-        if seen is not None:
-            seen = replace(seen, refusal=self._refused.get(snapshot.key))
-            planned = plan_snapshot(seen, await self._sight(job, seen), self.now())
+        observed = parse_snapshot(snapshot, await self._disposal(snapshot))
+        job = await self.executor.job(job_of(snapshot))
+        planned = self._plan_for_invalid(snapshot, before)
+        if observed is not None:
+            observed = replace(observed, refusal=self._rejected.get(snapshot.key))
+            planned = plan_snapshot(observed, await self._observed_job(job, observed), self.now())
         if planned.actions or planned.status != before:
-            written = await self.actor.write_status(SNAPSHOTS, snapshot, planned.status)
-            await self.actor.note(SNAPSHOTS, snapshot.key, written)
-            if not isinstance(written, Opened):
+            written = await self.executor.write_status(SNAPSHOTS, snapshot, planned.status)
+            await self.executor.update_cache(SNAPSHOTS, snapshot.key, written)
+            if not isinstance(written, ResourceObject):
                 return None
             snapshot = written
         for action in planned.actions:
             if isinstance(action, RemoveFinalizer):
-                await self.actor.note(
-                    SNAPSHOTS, snapshot.key, await self.actor.let_go(SNAPSHOTS, snapshot)
+                await self.executor.update_cache(
+                    SNAPSHOTS,
+                    snapshot.key,
+                    await self.executor.remove_finalizer(SNAPSHOTS, snapshot),
                 )
                 return None
-            await self._carry_out(snapshot, job, action)
-        return Again(planned.look_again)
+            await self._execute_action(snapshot, job, action)
+        return Requeue(planned.requeue_at)
 
-    async def _disposal(self, snapshot: Opened) -> Disposal:
+    async def _disposal(self, snapshot: ResourceObject) -> Disposal:
         if snapshot.deleted_at is None or not snapshot.spec.get("disposeOnDelete"):
             return Disposal.ABSENT
-        return await self.actor.eyes.disposal(snapshot.key)
+        return await self.executor.reader.disposal(snapshot.key)
 
-    async def _sight(self, job: Opened | None, seen: SeenSnapshot) -> JobSight | None:
-        """Its job; what the driver says matters only while the snapshot is being taken."""
-        status = None if job is None else judge_status(job.status)
-        if job is None or status is None or isinstance(status, Refused):
+    async def _observed_job(
+        self, job: ResourceObject | None, observed: ObservedSnapshot
+    ) -> ObservedJob | None:
+        """Its job; the driver's report matters only while the snapshot is being taken."""
+        status = None if job is None else parse_status(job.status)
+        if job is None or status is None or isinstance(status, Rejected):
             return None
-        if seen.status.state not in _OPEN:
-            return JobSight(status)
-        heard = await self.actor.heard(job, status)
-        return JobSight(status, heard if isinstance(heard, DriverReport) else None)
+        if observed.status.state not in _OPEN:
+            return ObservedJob(status)
+        report = await self.executor.driver_report(job, status)
+        return ObservedJob(status, report if isinstance(report, DriverReport) else None)
 
-    def _unreadable(self, snapshot: Opened, before: CheckpointedJobSnapshotStatus) -> SnapshotPlan:
-        """What to do about a snapshot that asks for what cannot be."""
-        refused = judge_snapshot(snapshot.spec)
-        changes = {"state": SnapshotState.FAILED, "message": str(refused)[:1_024]}
+    def _plan_for_invalid(
+        self, snapshot: ResourceObject, before: CheckpointedJobSnapshotStatus
+    ) -> SnapshotPlan:
+        """The plan for a snapshot with an invalid specification."""
+        rejected = validate_snapshot(snapshot.spec)
+        changes = {"state": SnapshotState.FAILED, "message": str(rejected)[:1_024]}
         planned = SnapshotPlan(before.model_copy(update=changes))
-        return planned if snapshot.deleted_at is None else planned.doing(RemoveFinalizer())
+        return planned if snapshot.deleted_at is None else planned.with_actions(RemoveFinalizer())
 
-    async def _dispose(self, snapshot: Opened, action: Dispose) -> None:
-        """What the API server refuses is told by the next plan, and tried again."""
+    async def _dispose(self, snapshot: ResourceObject, action: Dispose) -> None:
+        """The next plan reports a rejection by the API server, and retries."""
         try:
-            await self.actor.hands.dispose(snapshot, action)
-        except ApiRefused as refused:
-            self._refused[snapshot.key] = str(refused)
+            await self.executor.writer.dispose(snapshot, action)
+        except ApiRejected as rejected:
+            self._rejected[snapshot.key] = str(rejected)
             raise
-        self._refused.pop(snapshot.key, None)
+        self._rejected.pop(snapshot.key, None)
 
-    async def _carry_out(self, snapshot: Opened, job: Opened | None, action: object) -> None:
+    async def _execute_action(
+        self, snapshot: ResourceObject, job: ResourceObject | None, action: object
+    ) -> None:
         match action:
             case EmitEvent():
-                await tell(self.actor.api, SNAPSHOTS, snapshot, action, self.now())
+                await record_event(self.executor.api, SNAPSHOTS, snapshot, action, self.now())
             case Dispose():
                 await self._dispose(snapshot, action)
             case RequestSavepoint() | RequestCheckpoint():
-                assert job is not None, "a driver is asked only while its job is there"
-                status = judge_status(job.status)
+                assert job is not None, "a request is sent only while the job exists"
+                status = parse_status(job.status)
                 assert isinstance(status, CheckpointedJobStatus), "it was read a moment ago"
-                await self.actor.order(job, status, action)
+                await self.executor.send_request(job, status, action)
             case _:
-                raise AssertionError(f"no plan for a snapshot asks for {action}")
+                raise AssertionError(f"no plan for a snapshot contains {action}")

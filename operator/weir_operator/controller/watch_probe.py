@@ -1,8 +1,8 @@
-"""Proves that the watches still bring news: a beat goes to the API server and must come back.
+"""Checks that the watches still deliver events: it writes a ConfigMap and waits for the event.
 
-A watch can die without anybody noticing; then the operator looks well and sees nothing. So a small
-ConfigMap of our own is changed now and then, and when a change does not come back in time, the
-operator says that it is unwell, and Kubernetes starts it anew (spec K9).
+A watch can stall without an error; then the operator looks healthy and observes nothing. So the
+probe updates a small ConfigMap periodically. If the watch event does not arrive in time, the
+operator reports itself as unhealthy, and Kubernetes restarts it (spec K9).
 """
 
 import asyncio
@@ -13,62 +13,68 @@ from time import monotonic
 from typing import Any
 
 from weir.errors import Unavailable
-from weir_operator.cluster.api_paths import CONFIG_MAPS, Key
-from weir_operator.cluster.api_requests import Api, ApiRefused, Request, create, good
+from weir_operator.cluster.api_paths import CONFIG_MAPS, NamespacedName
+from weir_operator.cluster.api_requests import (
+    ApiRejected,
+    ApiRequest,
+    ApiServer,
+    create_request,
+    successful_body,
+)
 from weir_operator.cluster.status_writer import MERGE
 
-log = logging.getLogger("weir_operator.canary")
+log = logging.getLogger("weir_operator.watch_probe")
 
-CANARY = "weir-operator-canary"
-EVERY_S = 30.0
-PATIENCE_S = 90.0
+PROBE_CONFIG_MAP = "weir-operator-canary"
+PERIOD_S = 30.0
+TIMEOUT_S = 90.0
 
 
 @dataclass(slots=True)
-class Canary:
-    """The beats that went out, and the last that came back."""
+class WatchProbe:
+    """The probes that were written, and whether the last one came back."""
 
-    api: Api
+    api: ApiServer
     namespace: str
     is_watched: bool = True
-    """Whether the watches cover our own namespace at all."""
+    """Whether the watches cover the operator's namespace at all."""
     clock: Callable[[], float] = monotonic
     _sent: int = 0
     _overdue_since: float | None = None
 
-    async def beat_forever(self) -> None:
+    async def write_forever(self) -> None:
         while self.is_watched:
             await self.beat()
-            await asyncio.sleep(EVERY_S)
+            await asyncio.sleep(PERIOD_S)
 
     async def beat(self) -> None:
-        """Send a beat; one that could not be sent proves nothing against the watches."""
+        """Write a probe; a failed write says nothing about the watches."""
         self._sent += 1
         body = {"data": {"beat": str(self._sent)}}
-        key = Key(self.namespace, CANARY)
-        request = Request("PATCH", CONFIG_MAPS, CONFIG_MAPS.of(key), {}, body, MERGE)
+        key = NamespacedName(self.namespace, PROBE_CONFIG_MAP)
+        request = ApiRequest("PATCH", CONFIG_MAPS, CONFIG_MAPS.object_path(key), {}, body, MERGE)
         try:
             answer = await self.api.call(request)
-            if answer.is_missing:
-                metadata = {"name": CANARY, "namespace": self.namespace}
+            if answer.is_not_found:
+                metadata = {"name": PROBE_CONFIG_MAP, "namespace": self.namespace}
                 manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, **body}
-                request = create(CONFIG_MAPS, self.namespace, manifest)
+                request = create_request(CONFIG_MAPS, self.namespace, manifest)
                 answer = await self.api.call(request)
-            good(request, answer)
-        except (ApiRefused, Unavailable) as problem:
-            log.warning("The canary could not be fed.", extra={"why": str(problem)})
+            successful_body(request, answer)
+        except (ApiRejected, Unavailable) as problem:
+            log.warning("The watch probe could not be written.", extra={"why": str(problem)})
             return
         if self._overdue_since is None:
             self._overdue_since = self.clock()
 
-    def came_back(self, event: Mapping[str, Any]) -> None:
-        """A watch has shown the canary; the last beat of all proves that it is up to date."""
+    def observed_in_watch(self, event: Mapping[str, Any]) -> None:
+        """Handle an event of the ConfigMap; the last probe shows that the watch is up to date."""
         body = event["object"]
         is_ours = body["metadata"].get("namespace") == self.namespace
         if is_ours and (body.get("data") or {}).get("beat") == str(self._sent):
             self._overdue_since = None
 
     @property
-    def is_well(self) -> bool:
+    def is_healthy(self) -> bool:
         since = self._overdue_since
-        return since is None or self.clock() - since < PATIENCE_S
+        return since is None or self.clock() - since < TIMEOUT_S

@@ -1,5 +1,5 @@
-"""Makes the definitions in ``crds/`` from the models of ``weir_operator.resource``.
+"""Generates the CRDs in ``crds/`` from the models of ``weir_operator.resource``.
 
-``python -m weir_operator.crd crds`` writes them. Kubernetes reads only a part of JSON Schema, so a
-model that cannot be said in that part is an error here and not on somebody's cluster.
+``python -m weir_operator.crd crds`` writes them. Kubernetes supports only a part of JSON Schema, so
+a model that cannot be expressed in it is an error here and not in a cluster.
 """

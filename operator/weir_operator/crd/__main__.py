@@ -1,4 +1,4 @@
-"""Writes the definitions into a directory: ``python -m weir_operator.crd crds``."""
+"""Writes the CRDs into a directory: ``python -m weir_operator.crd crds``."""
 
 import sys
 from pathlib import Path

@@ -1,9 +1,9 @@
-"""The rules by which the API server refuses what the models refuse, in CEL.
+"""The CEL rules by which the API server rejects what the models reject.
 
-Each stands in for a ``contradictions`` of the models or for a refused change, and is looser where
-CEL cannot be exact: it cannot compare two durations, so those wait for the operator. It is never
-stricter. A duration is zero exactly when it has no digit but 0. Defaults are filled in before rules
-are asked, so ``has`` asks only about fields that have none.
+Each corresponds to ``contradictions`` of the models or to a rejected change, and is looser where
+CEL cannot be exact: it cannot compare two durations, so the operator checks those. It is never
+stricter. A duration is zero exactly when it has no digit but 0. Defaults are applied before rules
+are evaluated, so ``has`` is used only for fields without a default.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,13 +26,14 @@ from weir_operator.resource.validation import LARGEST_SPEC_BYTES
 
 NOT_ZERO = "matches('[1-9]')"
 SURELY_PERIODIC = r"matches('[1-9][0-9]|[1-9]\\s*([sShHdD]|[mM][iI][nN]|[mM]([^sSiI]|$))')"
-"""Ten or more of anything, or one or more of anything but milliseconds."""
+"""Ten or more of any unit, or one or more of any unit but milliseconds."""
 
 SOUND_URL = (
     "!self.contains('?') && !self.matches('://[^@]*:[^@]*@')"
     " && (self.matches('^file:///|^memory://') || self.matches('^[a-eg-z][a-z0-9]*://[^/]'))"
 )
-"""No password, no parameters, and a path or a bucket. Of what begins with f there is only file."""
+"""No password, no parameters, and a path or a bucket. The only scheme that begins with f is file.
+"""
 
 DURABLE = "has(self.checkpointing.storage) && !self.checkpointing.storage.startsWith('memory:')"
 
@@ -45,27 +46,27 @@ class Rule:
     cel: str
     message: str
     field: str = ""
-    """The field of that value which is to blame, as in ``.interval``."""
+    """The invalid field of that value, as in ``.interval``."""
 
 
 def with_rules(schema: Schema, rules: Iterable[Rule]) -> Schema:
-    """The same schema, with each rule at its place."""
+    """The same schema, with each rule at its path."""
     for rule in rules:
-        place = _place(schema, rule.at)
+        node = _node_at(schema, rule.at)
         validation = {"rule": rule.cel, "message": rule.message}
         if rule.field:
             validation["fieldPath"] = rule.field
-        place.setdefault("x-kubernetes-validations", []).append(validation)
+        node.setdefault("x-kubernetes-validations", []).append(validation)
     return schema
 
 
-def _place(schema: Schema, path: str) -> Schema:
-    place = schema
+def _node_at(schema: Schema, path: str) -> Schema:
+    node = schema
     for part in path.split(".") if path else ():
-        place = place["properties"][part.removesuffix("[]")]
+        node = node["properties"][part.removesuffix("[]")]
         if part.endswith("[]"):
-            place = place["items"]
-    return place
+            node = node["items"]
+    return node
 
 
 def job_rules() -> Iterator[Rule]:
@@ -262,7 +263,7 @@ def _about_checkpointing() -> Iterator[Rule]:
 
 
 def _about_restarts() -> Iterator[Rule]:
-    """Which fields belong to which type is read off the model's own defaults."""
+    """Which fields belong to which type follows from the model's defaults."""
     by_type = {kind: RestartConfig(type=kind) for kind in RestartType}
     for name, field in RestartConfig.model_fields.items():
         kinds = [kind for kind, config in by_type.items() if getattr(config, name) is not None]
@@ -321,7 +322,7 @@ def _about_pods(role: str) -> Iterator[Rule]:
 
 
 def _about_amounts(model: type[BaseModel], path: str) -> Iterator[Rule]:
-    """Durations and sizes are text, whose schema has no minimum; but a zero can be told."""
+    """Durations and sizes are text, whose schema has no minimum; but zero can be detected."""
     for field in model.model_fields.values():
         where = f"{path}.{field.alias}"
         parts = [*field.metadata, *_parts(field.annotation)]
@@ -334,7 +335,7 @@ def _about_amounts(model: type[BaseModel], path: str) -> Iterator[Rule]:
 
 
 def _parts(annotation: object) -> Iterator[object]:
-    """What a type is made of, but not what stands inside a list or mapping."""
+    """The parts of a type, but not those inside a list or mapping."""
     yield annotation
     if get_origin(annotation) in (Annotated, UnionType, Union):
         for part in get_args(annotation):
@@ -374,7 +375,8 @@ def snapshot_rules() -> Iterator[Rule]:
     yield Rule(
         at,
         "self.type != 'checkpoint' || !has(self.directory)",
-        "a checkpoint lies in the job's own storage; remove directory or set type to savepoint",
+        "a checkpoint is stored in the job's own storage; remove directory or set type to"
+        " savepoint",
         ".directory",
     )
     yield Rule(

@@ -1,7 +1,8 @@
 """The two CustomResourceDefinitions: names, columns, subresources and schemas.
 
-Columns answer what a person asks first: does it run, how old is the newest checkpoint, how often
-did it restart. ``scale`` counts the parallelism, so that a HorizontalPodAutoscaler can rescale it.
+The columns show what users need first: the state, the age of the newest checkpoint, the number of
+restarts. The ``scale`` subresource maps to the parallelism, so that a HorizontalPodAutoscaler can
+rescale a job.
 """
 
 from collections.abc import Iterable
@@ -76,7 +77,7 @@ def snapshot_definition() -> Schema:
 
 
 def files() -> dict[str, str]:
-    """The text of every definition, by the name of its file."""
+    """The text of every CRD, by file name."""
     return {
         f"{definition['metadata']['name']}.yaml": HEADER + _yaml(definition)
         for definition in (job_definition(), snapshot_definition())
@@ -131,7 +132,7 @@ def _column(name: str, kind: str, path: str, priority: int) -> Schema:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes equal parts out, because some readers of YAML do not follow anchors."""
+    """Expands anchors, because some YAML readers do not support them."""
 
     def ignore_aliases(self, data: object) -> bool:
         del data

@@ -1,10 +1,10 @@
-"""Translates a pydantic model into the part of JSON Schema that Kubernetes accepts.
+"""Translates a pydantic model into a structural schema of Kubernetes.
 
-A structural schema has no references, no unions and one type for each field; it knows no closed
-objects, because unknown fields are pruned or, by ``kubectl``, refused. Optional fields are absent
-rather than null: the API server drops a null where a field is not nullable, which is what pydantic
-takes it for as well. Everything has a limit, because the cost of a rule is estimated from the
-largest value that it could meet. What cannot be translated raises, with its path.
+A structural schema has no references, no unions and one type for each field; it has no closed
+objects, because unknown fields are pruned or, by ``kubectl``, rejected. Optional fields are absent
+rather than null: the API server drops a null where a field is not nullable, which pydantic treats
+as absent as well. Everything has a limit, because the cost of a rule is estimated from the largest
+possible value. What cannot be translated raises, with its path.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from pydantic import BaseModel
 Schema = dict[str, Any]
 
 LONGEST_TEXT = 2_048
-"""Limit of a text whose model gives none."""
+"""The limit of a string whose model has none."""
 
 _KEPT = (
     "description",
@@ -40,7 +40,7 @@ _DROPPED = ("title",)
 
 
 class UntranslatableSchema(Exception):
-    """A model says something that a structural schema cannot say."""
+    """A model that a structural schema cannot express."""
 
 
 def structural_schema(model: type[BaseModel]) -> Schema:
@@ -66,7 +66,7 @@ class _Translation:
         return translated
 
     def _plain(self, given: Schema, path: str) -> Schema:
-        """Put the definition in the place of its name, and the one real type in that of a union."""
+        """Resolve references, and unions with None to their only type."""
         schema = dict(given)
         if "$ref" in schema:
             name = schema.pop("$ref").removeprefix("#/$defs/")
@@ -115,7 +115,7 @@ class _Translation:
 
 
 def _filled_in(schema: Schema) -> Schema:
-    """An object with nothing given, in full: the API server judges a default as it is written."""
+    """The complete default of an object: the API server validates a default as it is written."""
     fields = schema.get("properties", {})
     return {name: field["default"] for name, field in fields.items() if "default" in field}
 
@@ -135,7 +135,7 @@ def _limits(schema: Schema, path: str) -> Schema:
 
 
 def _described(schema: Schema) -> str:
-    """One paragraph; a default is said in words too, because ``kubectl explain`` shows no other."""
+    """One paragraph; it includes the default, which ``kubectl explain`` does not show."""
     text = " ".join(schema["description"].split())
     match schema.get("default"):
         case bool(default):

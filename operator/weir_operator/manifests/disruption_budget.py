@@ -1,9 +1,9 @@
-"""The budget that lets a cluster take a job's executors one at a time.
+"""The PodDisruptionBudget that allows evictions of a job's executors one at a time.
 
-Each loss is a recovery; when a node pool is renewed, they should not all come at once. The budget
-says how many must stay, not how many may go: Kubernetes can count down only from the scale of a
-controller it knows, and executors belong to a pod. So it follows the number of executors and is
-written again when that changes.
+Each eviction causes a recovery; when a node pool is replaced, they should not all happen at once.
+The budget sets ``minAvailable``, not ``maxUnavailable``: Kubernetes can compute the latter only for
+controllers it knows, and executors belong to a pod. So it follows the number of executors and is
+updated when that changes.
 """
 
 from weir_operator.manifests.object_names import Role, budget_name, labels, selector

@@ -1,7 +1,7 @@
-"""What a driver's pod is made of: a specification, and what was decided about this attempt.
+"""The input of a driver's manifests: a specification, and what was decided about this attempt.
 
-The decisions arrive here as values. Nothing in this package asks whether the attempt is right, or
-where the state lies that it starts from.
+The decisions are inputs. Nothing in this package checks whether the attempt is right, or where its
+state is stored.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from weir_operator.resource.status_fields import RestorePoint, RestoreType
 
 
 @dataclass(frozen=True, slots=True)
-class DriverOrder:
+class DriverAttempt:
     """One attempt at running a job."""
 
     name: str
@@ -22,16 +22,16 @@ class DriverOrder:
     restore: RestorePoint
     job_id: str
     local_recovery: bool
-    """Whether the local volume survives its pod, if there is one."""
+    """Whether the local volume outlives its pod, if there is one."""
 
     @property
     def keeps_local_copies(self) -> bool:
-        """Only where they were asked for, and only where they would survive (spec K8)."""
+        """Only if requested, and only if the copies outlive the pod (spec K8)."""
         return self.spec.state.local_recovery and self.local_recovery
 
     @property
     def may_restore(self) -> bool:
-        """Whether there is any place that state could come from."""
+        """Whether there is any storage that state could come from."""
         storage = self.spec.checkpointing.storage
         has_durable = storage is not None and not is_memory(storage)
         return has_durable or self.restore.type is RestoreType.PATH

@@ -1,7 +1,7 @@
-"""The Service by which people and programs find a job's driver, whichever attempt it is.
+"""The Service of a job's driver, whichever attempt it is.
 
-It outlives attempts, so it asks for no number. It has no address of its own: a name that leads to
-the driver's pod is all that is wanted, even before the driver is ready.
+It outlives attempts, so its selector has no attempt. It is headless: users need only a DNS name for
+the driver's pod, even before the driver is ready.
 """
 
 from weir_operator.manifests.object_names import Role, labels, selector, service_name

@@ -1,7 +1,7 @@
-"""The variables by which a driver is told who it is and what to start from.
+"""The environment variables that identify a driver and its restore point.
 
-All of them are ours (``OWN_VARIABLES``): a user can set none. The two secrets arrive from the job's
-Secret by reference, and the driver's own address from Kubernetes.
+All of them belong to the operator (``OWN_VARIABLES``): a user can set none. The two keys come from
+the job's Secret by reference, and the driver's address from the downward API.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ from weir.api.environment_variables import (
     WEIR_TOKEN,
 )
 from weir.api.recovery_config import ClaimMode
-from weir_operator.manifests.driver_attempt import DriverOrder
+from weir_operator.manifests.driver_attempt import DriverAttempt
 from weir_operator.manifests.executor_template import local_directory
 from weir_operator.manifests.job_secret import SECRET, TOKEN
 from weir_operator.manifests.object_names import keys_name
@@ -37,15 +37,15 @@ from weir_operator.manifests.pod_layout import (
     JOB_FILE,
     TERMINATION_LOG,
 )
-from weir_operator.manifests.pod_template import literal
+from weir_operator.manifests.pod_template import escape_expansion
 from weir_operator.resource.status_fields import RestorePoint, RestoreType
 
 MASTER = "k8s://https://kubernetes.default.svc"
 YES = "true"
 
 
-def driver_variables(owner: Owner, order: DriverOrder) -> list[Manifest]:
-    given = {**_itself(order), **dict(_start(order.restore)), **dict(_permissions(order))}
+def driver_variables(owner: Owner, driver: DriverAttempt) -> list[Manifest]:
+    given = {**_itself(driver), **dict(_start(driver.restore)), **dict(_permissions(driver))}
     return [
         *(_plain(name, value) for name, value in given.items()),
         _field(WEIR_HOST, "status.podIP"),
@@ -55,13 +55,13 @@ def driver_variables(owner: Owner, order: DriverOrder) -> list[Manifest]:
     ]
 
 
-def _itself(order: DriverOrder) -> dict[str, str]:
+def _itself(driver: DriverAttempt) -> dict[str, str]:
     return {
         "SPARK_CONF_DIR": CONFIG_DIRECTORY,
         WEIR_CONFIG: f"{CONFIG_DIRECTORY}/{JOB_FILE}",
-        WEIR_JOB: order.job_id,
-        WEIR_ATTEMPT: str(order.attempt),
-        WEIR_DEPLOYMENT: f"{order.job_id}-{order.restore.deployment}",
+        WEIR_JOB: driver.job_id,
+        WEIR_ATTEMPT: str(driver.attempt),
+        WEIR_DEPLOYMENT: f"{driver.job_id}-{driver.restore.deployment}",
         WEIR_MASTER: MASTER,
         WEIR_PORT: str(API_PORT),
         WEIR_TERMINATION_LOG: TERMINATION_LOG,
@@ -69,7 +69,7 @@ def _itself(order: DriverOrder) -> dict[str, str]:
 
 
 def _start(restore: RestorePoint) -> Iterator[tuple[str, str]]:
-    """Yield what the driver starts from; with nothing here, the newest checkpoint if there is."""
+    """Yield the restore point; without any variable the driver uses its newest checkpoint."""
     match restore.type:
         case RestoreType.NOTHING:
             yield WEIR_FRESH, YES
@@ -83,15 +83,15 @@ def _start(restore: RestorePoint) -> Iterator[tuple[str, str]]:
                 yield WEIR_LOWEST_CHECKPOINT, str(restore.lowest_checkpoint)
 
 
-def _permissions(order: DriverOrder) -> Iterator[tuple[str, str]]:
-    if order.spec.recovery.allow_non_restored_state and order.may_restore:
+def _permissions(driver: DriverAttempt) -> Iterator[tuple[str, str]]:
+    if driver.spec.recovery.allow_non_restored_state and driver.may_restore:
         yield WEIR_ALLOW_NON_RESTORED_STATE, YES
-    if order.keeps_local_copies:
-        yield WEIR_LOCAL_DIR, local_directory(order.spec)
+    if driver.keeps_local_copies:
+        yield WEIR_LOCAL_DIR, local_directory(driver.spec)
 
 
 def _plain(name: str, value: str) -> Manifest:
-    return {"name": name, "value": literal(value)}
+    return {"name": name, "value": escape_expansion(value)}
 
 
 def _field(name: str, path: str) -> Manifest:

@@ -1,8 +1,8 @@
-"""The Secret with a job's two keys, made once and kept for all its attempts.
+"""The Secret with a job's two keys, created once and kept for all its attempts.
 
-One opens the driver's API to the operator (spec X1), the other signs the pickled objects of users
-(spec X2); with another of the latter a job could not read what its own checkpoints hold. They are
-drawn elsewhere: nothing here is random. This is the only manifest in which a secret stands (spec
+One authenticates the operator at the driver's API (spec X1), the other signs pickled objects of
+users (spec X2); with another signing key a job could not read its own checkpoints. The keys are
+generated elsewhere: nothing here is random. This is the only manifest that contains a secret (spec
 X4).
 """
 

@@ -1,9 +1,10 @@
-"""The names and labels of everything that the operator makes.
+"""The names and labels of all objects that the operator creates.
 
-Names are made of the job's name and the attempt's number alone, so that whoever makes an object
-again meets the one that is there. What outlives an attempt has no number: the Service, the keys,
-the NetworkPolicy and the budget of the executors. Labels are how others find the pods: a Service, a
-NetworkPolicy, a person with ``kubectl``. That a pod is ours its owner says, never its labels.
+Names are derived from the job's name and the attempt alone, so that creating an object again finds
+the existing one. Objects that outlive an attempt have no number: the Service, the Secret, the
+NetworkPolicy and the PodDisruptionBudget. Labels are for selectors: of a Service, of a
+NetworkPolicy, of a user with ``kubectl``. Ownership is determined by owner references, never by
+labels.
 """
 
 import hashlib
@@ -35,7 +36,7 @@ def driver_name(job: str, attempt: int) -> str:
 
 
 def executor_prefix(job: str, attempt: int) -> str:
-    """With the attempt: executors of the one before may still be going when the next come."""
+    """With the attempt: executors of the previous attempt may still be terminating."""
     return f"{job}-{attempt}"
 
 
@@ -60,7 +61,7 @@ def network_policy_name(job: str) -> str:
 
 
 def disposal_name(snapshot: str) -> str:
-    """A snapshot's name may be longer than a Job's; such a one is cut and told apart by a hash."""
+    """A snapshot's name may be too long for a Job; then it is truncated and has a hash."""
     name = f"{snapshot}{_DISPOSES}"
     if len(name) <= LONGEST_NAME:
         return name
@@ -83,12 +84,12 @@ def pod_labels(job: str, role: Role, attempt: int) -> dict[str, str]:
 
 
 def disposal_labels() -> dict[str, str]:
-    """Whose snapshot it is, its owner says: a snapshot's name may be too long for a label."""
+    """Without the snapshot's name, which may be too long; the owner reference has it."""
     return {ROLE_LABEL: Role.DISPOSAL.value, **_ours()}
 
 
 def selector(job: str, role: Role) -> dict[str, str]:
-    """The labels by which a job's pods of one role are found, whatever their attempt."""
+    """The labels that select a job's pods of one role, whatever their attempt."""
     return {JOB_LABEL: job, ROLE_LABEL: role.value}
 
 

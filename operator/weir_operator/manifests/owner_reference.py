@@ -1,8 +1,8 @@
-"""Whose an object is: set when it is made, so that nothing of ours is ever left behind (spec K2).
+"""Owner references, set on creation, so that no object is ever left behind (spec K2).
 
-Kubernetes deletes what belongs to a resource together with it, even when no operator runs. The
-owner is named by its uid, because a resource that was deleted and made again under its old name is
-another one.
+Kubernetes deletes the dependents of a resource together with it, even when no operator runs. The
+owner is identified by its uid, because a resource that was deleted and created again under the same
+name is another one.
 """
 
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from weir_operator.resource.api_group import GROUP, VERSION, Kind
 
 Manifest = dict[str, object]
-"""An object as an API server is given it."""
+"""An object as it is sent to the API server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The resource for which something is made."""
+    """The resource that owns an object."""
 
     name: str
     namespace: str
     uid: str
 
     def metadata(self, kind: Kind, name: str, labels: dict[str, str]) -> Manifest:
-        """Of an object of that name that belongs to this resource, which is of that kind."""
+        """The metadata of an object of that name that this resource, of that kind, owns."""
         reference = {
             "apiVersion": f"{GROUP}/{VERSION}",
             "kind": kind.kind,

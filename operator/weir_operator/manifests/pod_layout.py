@@ -1,7 +1,6 @@
-"""Where things lie inside the pods of a job, and at which ports its driver is reached.
+"""Paths inside the pods of a job, and the ports of its driver.
 
-Whoever writes a path into a variable and whoever mounts something there read it here, so that they
-cannot disagree.
+Variables and mounts use the same constants, so that they always agree.
 """
 
 CONFIG_DIRECTORY = "/etc/weir"
@@ -12,12 +11,12 @@ EXECUTOR_FILE = "executor.yaml"
 PROGRAM_DIRECTORY = "/etc/job"
 TLS_DIRECTORY = "/etc/weir-tls"
 LOCAL_DIRECTORY = "/var/lib/weir-local"
-"""Where executors see the volume for local copies of state, if the user mounts it nowhere."""
+"""Where executors mount the volume for local copies of state, unless the user mounts it."""
 
 SPARK_CLASSES = "/opt/spark/jars/classes.jar"
 SPARK_ARCHIVE = "/opt/spark/classes.jsa"
-"""Spark's jars as one class path, and its classes as Java takes them without reading any jar. They
-are in our image; in another one both are passed over."""
+"""Spark's jars as one class path, and its classes as an archive that Java maps without reading any
+jar. They exist in the project's image; Java ignores both in another one."""
 
 TERMINATION_LOG = "/dev/termination-log"
 
@@ -26,4 +25,4 @@ BLOCKS_PORT = 7079
 API_PORT = 8081
 
 PORTS = {"spark": SPARK_PORT, "blocks": BLOCKS_PORT, "api": API_PORT}
-"""The ports of a driver that have a name. Slots are told another one when they start."""
+"""The named ports of a driver. Slots receive another one when they start."""

@@ -1,9 +1,9 @@
-"""What a process of ours may do inside its pod: no more than it needs (spec K9).
+"""The security context of the operator's pods: least privilege (spec K9).
 
-It is not root and cannot become it, has no capabilities, and writes nowhere but below ``/tmp``,
-which is also its home. That is what the level ``restricted`` of Kubernetes' Pod Security asks. A
-pod template may say otherwise for an image that needs more; whether a namespace allows that is its
-administrator's to say, not ours.
+Containers do not run as root and cannot become root, have no capabilities, and write only below
+``/tmp``, which is also their home. This meets the level ``restricted`` of the Pod Security
+Standards. A pod template may relax it for an image that needs more; whether a namespace allows that
+is up to its administrator.
 """
 
 from weir_operator.manifests.owner_reference import Manifest
@@ -15,8 +15,8 @@ GRACE_SECONDS = 30
 """Enough for a last checkpoint before an eviction."""
 
 
-def hardened_pod(container: str) -> Manifest:
-    """The part of a pod's spec that holds for all of ours, with its main container."""
+def restricted_pod(container: str) -> Manifest:
+    """The common part of all pod specs, with the main container."""
     return {
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": GRACE_SECONDS,

@@ -1,18 +1,18 @@
-"""What Spark is told by ``spark-defaults.conf``, in the driver's client mode.
+"""Generates ``spark-defaults.conf`` for the driver in client mode.
 
-Three layers again: the sizes that follow from the resources and what lets Java start quickly, both
-of which a user may set otherwise; the user's own settings; and above them what slots, ownership and
-fencing rest on. Executors reach the driver by its pod's address and not by the Service's name:
-while a lost node still holds an older driver, that name may lead to either, and an executor must
-never find the wrong one.
+Three layers: the sizes that follow from the resources and the options for a fast Java start, both
+of which a user may override; the user's settings; and above them what slots, ownership and fencing
+depend on. Executors connect to the IP of the driver's pod and not to the Service: while a lost node
+still holds an older driver, the Service may resolve to either, and an executor must never reach the
+wrong one.
 
-The file has the format of Java's properties. A line break in a value would begin a setting that
-nobody has judged, so everything that has a meaning there is escaped.
+The file has the format of Java's properties. A line break in a value would start another setting
+that was never validated, so all special characters are escaped.
 """
 
 from weir.api.environment_variables import WEIR_HOST
 from weir_operator.manifests import sizing
-from weir_operator.manifests.driver_attempt import DriverOrder
+from weir_operator.manifests.driver_attempt import DriverAttempt
 from weir_operator.manifests.object_names import Role, executor_prefix, pod_labels
 from weir_operator.manifests.owner_reference import Owner
 from weir_operator.manifests.pod_layout import (
@@ -33,8 +33,8 @@ _IN_KEYS = str.maketrans(_ESCAPED | {sign: f"\\{sign}" for sign in " :=#!"})
 SLOT_CORES = 2
 
 AMONG_THEMSELVES = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
-"""Driver and executors know each other, and nobody else can read what they say: the slots' secret
-and the user's program go that way. Rows do not."""
+"""Driver and executors authenticate each other and encrypt their RPC: it carries the slots' secret
+and the user's program. Rows do not use it."""
 
 
 QUICK_STARTS = {
@@ -43,32 +43,32 @@ QUICK_STARTS = {
     "spark.executor.extraClassPath": SPARK_CLASSES,
     "spark.executor.defaultJavaOptions": f"-XX:SharedArchiveFile={SPARK_ARCHIVE}",
 }
-"""With another class path in front Java starts as it does without an archive, and says so."""
+"""If the class path has another prefix, Java starts without the archive and logs that."""
 
 
-def spark_defaults(owner: Owner, order: DriverOrder) -> str:
+def spark_defaults(owner: Owner, driver: DriverAttempt) -> str:
     """The text of the file."""
     lines = (
         f"{key.translate(_IN_KEYS)} = {value.translate(_IN_VALUES)}\n"
-        for key, value in sorted(_settings(owner, order).items())
+        for key, value in sorted(_settings(owner, driver).items())
     )
     return "".join(lines)
 
 
-def _settings(owner: Owner, order: DriverOrder) -> dict[str, str]:
-    spec = order.spec
+def _settings(owner: Owner, driver: DriverAttempt) -> dict[str, str]:
+    spec = driver.spec
     return {
         **QUICK_STARTS,
         **_memory(spec),
         **spec.spark_conf,
-        **_driver(owner, order),
+        **_driver(owner, driver),
         **_executors(spec),
-        **_executor_pods(owner, order),
+        **_executor_pods(owner, driver),
     }
 
 
 def _memory(spec: CheckpointedJobSpec) -> dict[str, str]:
-    """The pods' memory, shared out; a heap that the user chose leaves the rest to Python."""
+    """Split the pods' memory; a heap that the user sets leaves the rest to Python."""
     drivers = sizing.memory_mib(spec.driver.resources)
     executors = sizing.memory_mib(spec.executor.resources)
     chosen = sizing.read_mib(spec.spark_conf.get("spark.executor.memory", ""))
@@ -80,7 +80,7 @@ def _memory(spec: CheckpointedJobSpec) -> dict[str, str]:
     }
 
 
-def _driver(owner: Owner, order: DriverOrder) -> dict[str, str]:
+def _driver(owner: Owner, driver: DriverAttempt) -> dict[str, str]:
     return {
         "spark.app.name": owner.name,
         "spark.driver.host": f"${{env:{WEIR_HOST}}}",
@@ -88,17 +88,17 @@ def _driver(owner: Owner, order: DriverOrder) -> dict[str, str]:
         "spark.driver.port": str(SPARK_PORT),
         "spark.driver.blockManager.port": str(BLOCKS_PORT),
         "spark.kubernetes.namespace": owner.namespace,
-        "spark.kubernetes.driver.pod.name": order.name,
+        "spark.kubernetes.driver.pod.name": driver.name,
         "spark.kubernetes.driver.service.deleteOnTermination": "false",
         **AMONG_THEMSELVES,
     }
 
 
 def _executors(spec: CheckpointedJobSpec) -> dict[str, str]:
-    """Cores as Spark counts its tasks by them: two for each slot, and one for any other task.
+    """Cores by which Spark counts its tasks: two for each slot, and one for any other task.
 
-    So no executor takes more slots than it shall have, and Spark's own jobs find room beside them.
-    What a pod asks of its node is another matter, and the user's to say.
+    So no executor runs more slots than configured, and Spark's own jobs have capacity beside them.
+    The CPU request of a pod is separate, and set by the user.
     """
     requests, limits = spec.executor.resources.requests, spec.executor.resources.limits
     slots = spec.slots_per_executor
@@ -112,17 +112,17 @@ def _executors(spec: CheckpointedJobSpec) -> dict[str, str]:
     }
 
 
-def _executor_pods(owner: Owner, order: DriverOrder) -> dict[str, str]:
-    spec = order.spec
+def _executor_pods(owner: Owner, driver: DriverAttempt) -> dict[str, str]:
+    spec = driver.spec
     return {
         "spark.kubernetes.container.image": spec.image,
         "spark.kubernetes.container.image.pullPolicy": spec.image_pull_policy.value,
         "spark.kubernetes.authenticate.executor.serviceAccountName": spec.service_account,
-        "spark.kubernetes.executor.podNamePrefix": executor_prefix(owner.name, order.attempt),
+        "spark.kubernetes.executor.podNamePrefix": executor_prefix(owner.name, driver.attempt),
         "spark.kubernetes.executor.podTemplateFile": f"{CONFIG_DIRECTORY}/{EXECUTOR_FILE}",
         "spark.kubernetes.executor.podTemplateContainerName": EXECUTOR_CONTAINER,
         **{
             f"spark.kubernetes.executor.label.{label}": value
-            for label, value in pod_labels(owner.name, Role.EXECUTOR, order.attempt).items()
+            for label, value in pod_labels(owner.name, Role.EXECUTOR, driver.attempt).items()
         },
     }

@@ -1,9 +1,9 @@
-"""Lays one pod over another, as people expect it of a pod template.
+"""Merges one pod over another, like a strategic merge patch.
 
-Mappings are merged. Lists whose elements have names are merged by them: a container is merged into
-the one of its name, while a volume, a mount, a port or a variable takes the place of its namesake,
-because half of one and half of another would be neither. Sources of variables are joined. Any other
-list is replaced. What is above wins. Nothing is said here about who should be above whom.
+Mappings are merged. Lists whose elements have names are merged by name: a container is merged into
+the one of the same name, while a volume, a mount, a port or a variable replaces its namesake,
+because a mixture of two would be invalid. ``envFrom`` lists are concatenated. Any other list is
+replaced. The overlay wins. This module does not decide which pod is the overlay.
 """
 
 from collections.abc import Mapping
@@ -18,14 +18,14 @@ NAMED_BY = {
     "env": "name",
     "ports": "containerPort",
 }
-"""Lists of which each element has a name of its own, by the field that holds it."""
+"""Lists whose elements are identified by a field, with that field."""
 
 MERGED = ("containers", "initContainers")
 JOINED = ("envFrom",)
 
 
-def laid_over(below: Tree, above: Tree) -> dict[str, object]:
-    """Both together; where they disagree, what is above wins."""
+def strategic_merge(below: Tree, above: Tree) -> dict[str, object]:
+    """Both together; where they differ, the overlay wins."""
     merged = dict(below)
     for field, value in above.items():
         merged[field] = _both(field, below[field], value) if field in below else value
@@ -35,7 +35,7 @@ def laid_over(below: Tree, above: Tree) -> dict[str, object]:
 def _both(field: str, below: object, above: object) -> object:
     match below, above:
         case Mapping(), Mapping():
-            return laid_over(below, above)
+            return strategic_merge(below, above)
         case list(), list() if field in JOINED:
             return _joined(below, above)
         case list(), list() if field in NAMED_BY:
@@ -60,7 +60,7 @@ def _by_name(field: str, below: list[object], above: list[object]) -> list[objec
 
 
 def _namesake(key: str, element: object, among: list[object]) -> int | None:
-    """Where the element of that name stands; one without a name is its own namesake."""
+    """The index of the element of that name; an element without a name matches its equal."""
     if not isinstance(element, Mapping) or key not in element:
         return among.index(element) if element in among else None
     return next(

@@ -1,9 +1,9 @@
 """Decides what the operator does next; performs none of it.
 
-Everything here takes what was asked for and what was seen, and returns what to do about it. So a
-crash between any two calls to the cluster can be played through in a test, call by call.
+Every function takes what the user requested and what was observed, and returns what to do. So a
+test can simulate a crash between any two calls to the cluster.
 
-Rule: nothing in this package waits, logs, asks the time or speaks to the API server.
+Rule: nothing in this package waits, logs, reads the clock or calls the API server.
 """
 
 from weir_operator.plan.job_plan import Plan

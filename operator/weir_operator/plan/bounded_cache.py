@@ -1,8 +1,8 @@
-"""Remembers what was computed from texts, up to a number of bytes of text.
+"""Caches the results of a function of one text, up to a number of bytes of text.
 
-A count of entries is no bound where other people choose how long a text is: a hundred of the
-largest specifications would fill the operator's memory. What was used least recently is forgotten
-first; forgetting costs time, never a result.
+A limit on entries is no limit where tenants choose the length of a text: a hundred of the largest
+specifications would fill the operator's memory. The least recently used entry is evicted first; an
+eviction costs time, never a result.
 """
 
 from collections import OrderedDict
@@ -12,15 +12,15 @@ from typing import Generic, TypeVar
 Value = TypeVar("Value")
 
 
-class Memo(Generic[Value]):
-    """A function of one text, called again only for texts that are not remembered."""
+class BoundedCache(Generic[Value]):
+    """A function of one text with a size-bounded LRU cache."""
 
     def __init__(self, compute: Callable[[str], Value], most_bytes: int) -> None:
         self._compute = compute
         self._most = most_bytes
         self._found: OrderedDict[str, Value] = OrderedDict()
         self.held_bytes = 0
-        """Bytes of the texts that are remembered."""
+        """Bytes of the cached texts."""
 
     def __call__(self, text: str) -> Value:
         if text in self._found:

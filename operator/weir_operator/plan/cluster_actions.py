@@ -1,12 +1,12 @@
-"""What a plan can ask for. Every action can be repeated: its names were chosen before.
+"""The actions of a plan. Every action is idempotent, because its names are fixed in advance.
 
-Creating meets the same object again and adopts it; deleting what is gone is done; asking the driver
-again under the same key asks nothing more. So whoever carries them out needs no memory.
+Creating an existing object adopts it; deleting a missing object succeeds; a repeated request to the
+driver with the same key has no further effect. So the executor needs no memory.
 """
 
 from dataclasses import dataclass
 
-from weir_operator.plan.observed_state import Part
+from weir_operator.plan.observed_state import Dependent
 from weir_operator.resource.snapshot import (
     CheckpointedJobSnapshotSpec,
     CheckpointedJobSnapshotStatus,
@@ -16,10 +16,10 @@ from weir_operator.resource.status_fields import RestorePoint, SpecVersion
 
 
 @dataclass(frozen=True, slots=True)
-class Ensure:
-    """Make what stands beside the driver's pod, or adopt it."""
+class EnsureDependent:
+    """Create a dependent object of the driver's pod, or adopt it."""
 
-    part: Part
+    part: Dependent
     attempt: int
     version: SpecVersion
     local_recovery: bool
@@ -27,7 +27,7 @@ class Ensure:
 
 @dataclass(frozen=True, slots=True)
 class CreateDriver:
-    """Make the driver's pod, owned by the resource, restarted by nobody but us."""
+    """Create the driver's pod, owned by the resource; only the operator restarts it."""
 
     name: str
     attempt: int
@@ -39,7 +39,7 @@ class CreateDriver:
 
 @dataclass(frozen=True, slots=True)
 class DeleteDriver:
-    """Delete this very pod, by name and uid; by force, do not wait for its node."""
+    """Delete exactly this pod, by name and uid; with force, do not wait for its node."""
 
     name: str
     uid: str
@@ -48,7 +48,7 @@ class DeleteDriver:
 
 
 @dataclass(frozen=True, slots=True)
-class ForceDelete:
+class ForceDeletePod:
     """Delete an executor's pod on a lost node, without waiting for the node."""
 
     name: str
@@ -57,7 +57,7 @@ class ForceDelete:
 
 @dataclass(frozen=True, slots=True)
 class RequestSavepoint:
-    """Ask the driver for a savepoint, and go on."""
+    """Request a savepoint from the driver; the job continues."""
 
     attempt: int
     key: str
@@ -66,7 +66,7 @@ class RequestSavepoint:
 
 @dataclass(frozen=True, slots=True)
 class RequestCheckpoint:
-    """Ask the driver for a checkpoint now."""
+    """Request a checkpoint from the driver now."""
 
     attempt: int
     key: str
@@ -74,7 +74,7 @@ class RequestCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class RequestStop:
-    """Ask the driver for a savepoint and to end with it, undrained: the job will go on."""
+    """Request stop-with-savepoint without draining: the job will be resumed."""
 
     attempt: int
     key: str
@@ -82,7 +82,7 @@ class RequestStop:
 
 @dataclass(frozen=True, slots=True)
 class CreateSnapshot:
-    """Make a CheckpointedJobSnapshot."""
+    """Create a CheckpointedJobSnapshot."""
 
     name: str
     spec: CheckpointedJobSnapshotSpec
@@ -90,14 +90,14 @@ class CreateSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class DeleteSnapshot:
-    """Delete a CheckpointedJobSnapshot whose time is over."""
+    """Delete a CheckpointedJobSnapshot that has expired."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Dispose:
-    """Start the Job that deletes a snapshot's files, in the job's own namespace."""
+    """Create the Job that deletes a snapshot's files, in the job's namespace."""
 
     snapshot: str
     status: CheckpointedJobSnapshotStatus
@@ -105,14 +105,14 @@ class Dispose:
 
 @dataclass(frozen=True, slots=True)
 class DeleteJob:
-    """Delete the resource, because its time after the end is over."""
+    """Delete the resource, because ttlAfterEnd has passed."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class EmitEvent:
-    """Tell whoever watches the resource."""
+    """Record an Event for the resource."""
 
     reason: str
     message: str
@@ -121,18 +121,18 @@ class EmitEvent:
 
 @dataclass(frozen=True, slots=True)
 class RemoveFinalizer:
-    """Let the resource go."""
+    """Remove the finalizer, so that the resource can be deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadLive:
-    """Look again at once, and ask the API server itself: a verdict hangs on it."""
+    """Reconcile again at once, with a read from the API server: a decision depends on it."""
 
 
 Effect = (
     CreateDriver
     | DeleteDriver
-    | ForceDelete
+    | ForceDeletePod
     | RequestSavepoint
     | RequestCheckpoint
     | RequestStop
@@ -141,12 +141,12 @@ Effect = (
     | Dispose
     | DeleteJob
 )
-Action = Effect | Ensure | EmitEvent | RemoveFinalizer | ReadLive
+Action = Effect | EnsureDependent | EmitEvent | RemoveFinalizer | ReadLive
 
 KINDS: dict[type[Effect], Kind] = {
     CreateDriver: Kind.CREATE_DRIVER,
     DeleteDriver: Kind.DELETE_DRIVER,
-    ForceDelete: Kind.FORCE_DELETE_PODS,
+    ForceDeletePod: Kind.FORCE_DELETE_PODS,
     RequestSavepoint: Kind.TAKE_SAVEPOINT,
     RequestCheckpoint: Kind.TAKE_CHECKPOINT,
     RequestStop: Kind.STOP_WITH_SAVEPOINT,
@@ -155,4 +155,4 @@ KINDS: dict[type[Effect], Kind] = {
     Dispose: Kind.DISPOSE,
     DeleteJob: Kind.DELETE_JOB,
 }
-"""What each effect is called in the status."""
+"""The name of each effect in the status."""

@@ -1,78 +1,80 @@
-"""Starts and ends drivers, never two at a time as far as anybody can see.
+"""Starts and deletes drivers, never two at a time as far as the API server shows.
 
-A driver is made only when the API server itself shows no other, or only such as were told to end
-and do not, and under a number that was written down before. If two lived all the same, because a
-node was cut off, the log in the checkpoint storage lets only one of them go on (spec C17).
+A driver is created only when the API server itself shows no other, or only pods that do not
+terminate, and under an attempt number that was stored before. If two ran nevertheless, because a
+node was partitioned, the log in the checkpoint storage lets only one of them continue (spec C17).
 """
 
 from dataclasses import dataclass
 
 from weir_operator.manifests.object_names import driver_name
-from weir_operator.plan.cluster_actions import CreateDriver, DeleteDriver, Ensure, ReadLive
+from weir_operator.plan.cluster_actions import CreateDriver, DeleteDriver, EnsureDependent, ReadLive
 from weir_operator.plan.job_plan import Plan, later
 from weir_operator.plan.local_recovery import decide
-from weir_operator.plan.observed_state import DriverPod, DriverReport, Observed, Part
-from weir_operator.plan.spec_versions import Goal, read
+from weir_operator.plan.observed_state import Dependent, DriverPod, DriverReport, Observed
+from weir_operator.plan.spec_versions import DesiredVersion, read
 from weir_operator.resource.deadlines import StartPhase
 from weir_operator.resource.job_spec import CheckpointedJobSpec
 from weir_operator.resource.status_fields import DriverStatus, LocalRecoveryStatus, SpecVersion
 
-LOOK_MS = 1_000
-"""How soon to look again at a pod that was told to end."""
+REQUEUE_MS = 1_000
+"""When to reconcile again while a pod terminates."""
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What is wanted and what was seen."""
+class PlanInputs:
+    """The desired version and the observed state."""
 
-    goal: Goal
-    seen: Observed
-    asked: CheckpointedJobSpec | None = None
-    """The specification as it stands now, if it can be run; after a rollback it is not the goal."""
+    desired: DesiredVersion
+    observed: Observed
+    requested_spec: CheckpointedJobSpec | None = None
+    """The current specification, if it is valid; after a rollback it is not the desired version."""
 
     @property
-    def is_as_asked(self) -> bool:
-        """Whether the goal is what the user wants now, and not an older version that goes on."""
-        return self.goal.spec is self.asked
+    def is_requested(self) -> bool:
+        """Whether the desired version is the current specification, and not an older one."""
+        return self.desired.spec is self.requested_spec
 
 
-def current(plan: Plan, seen: Observed) -> DriverPod | None:
-    """The pod of the current attempt, if it is the one that was seen before."""
+def current(plan: Plan, observed: Observed) -> DriverPod | None:
+    """The pod of the current attempt, if it is the one that was observed before."""
     driver = plan.status.driver
-    pod = None if driver is None else seen.driver(driver.attempt)
+    pod = None if driver is None else observed.driver(driver.attempt)
     if driver is None or pod is None or driver.pod_uid not in (None, pod.uid):
         return None
     return pod
 
 
-def report_of(plan: Plan, seen: Observed) -> DriverReport | None:
-    """What the driver of the current attempt said."""
-    driver, report = plan.status.driver, seen.report
+def report_of(plan: Plan, observed: Observed) -> DriverReport | None:
+    """The report of the current attempt's driver."""
+    driver, report = plan.status.driver, observed.report
     return report if driver and report and report.attempt == driver.attempt else None
 
 
-def end_all(plan: Plan, seen: Observed) -> Plan:
-    """Delete every driver that was seen; those on lost nodes are not waited for."""
-    if not seen.drivers:
+def delete_drivers(plan: Plan, observed: Observed) -> Plan:
+    """Delete every observed driver; those on lost nodes by force."""
+    if not observed.drivers:
         return plan
-    return end_pods(plan, seen.drivers).looking(later(seen.now, LOOK_MS))
+    return delete_pods(plan, observed.drivers).requeue_by(later(observed.now, REQUEUE_MS))
 
 
-def end_pods(plan: Plan, pods: tuple[DriverPod, ...]) -> Plan:
+def delete_pods(plan: Plan, pods: tuple[DriverPod, ...]) -> Plan:
     for pod in pods:
-        is_forced = pod.leaving is not None and pod.leaving.is_forced
-        if not pod.is_leaving or (pod.node_is_lost and not is_forced):
-            plan = plan.doing(DeleteDriver(pod.name, pod.uid, pod.attempt, force=pod.node_is_lost))
+        is_forced = pod.terminating is not None and pod.terminating.is_forced
+        if not pod.is_terminating or (pod.is_node_lost and not is_forced):
+            plan = plan.with_actions(
+                DeleteDriver(pod.name, pod.uid, pod.attempt, force=pod.is_node_lost)
+            )
     return plan
 
 
-def start(plan: Plan, version: SpecVersion, look: Look, failed_starts: int = 0) -> Plan:
-    """Make the next attempt's driver, once the API server shows none that is waited for."""
-    seen = look.seen
-    if seen.drivers:
-        return end_all(plan, seen)
-    if not seen.is_live:
-        return plan.doing(ReadLive())
+def start(plan: Plan, version: SpecVersion, inputs: PlanInputs, failed_starts: int = 0) -> Plan:
+    """Create the driver of the next attempt, once the API server shows no other."""
+    observed = inputs.observed
+    if observed.drivers:
+        return delete_drivers(plan, observed)
+    if not observed.is_live:
+        return plan.with_actions(ReadLive())
     before = plan.status.driver
     attempt = 1 if before is None else before.attempt + 1
     point = plan.status.restore_point
@@ -80,29 +82,31 @@ def start(plan: Plan, version: SpecVersion, look: Look, failed_starts: int = 0) 
     driver = DriverStatus(
         attempt=attempt,
         deployment=point.deployment,
-        pod_name=driver_name(seen.name, attempt),
-        created_at=seen.now,
+        pod_name=driver_name(observed.name, attempt),
+        created_at=observed.now,
         phase=StartPhase.POD,
-        phase_since=seen.now,
+        phase_since=observed.now,
         failed_starts=failed_starts,
     )
-    deployed = version.model_copy(update={"deployed_at": version.deployed_at or seen.now})
-    copies = _copies(plan, version, look)
-    started = plan.writing(driver=driver, deployed=deployed, local_recovery=copies, ended_at=None)
+    deployed = version.model_copy(update={"deployed_at": version.deployed_at or observed.now})
+    copies = _copies(plan, version, inputs)
+    started = plan.with_status(
+        driver=driver, deployed=deployed, local_recovery=copies, ended_at=None
+    )
     return create(started)
 
 
 def create(plan: Plan) -> Plan:
-    """Make what was written down, or adopt what of it exists already."""
+    """Create what the status records, or adopt what exists of it."""
     status = plan.status
     assert status.driver is not None, "the attempt is written before its pod is made"
     assert status.deployed is not None, "and so is the version"
     assert status.restore_point is not None, "and what it starts from"
-    assert status.job_id is not None, "and where its state lies"
+    assert status.job_id is not None, "and the location of its state"
     attempt, version = status.driver.attempt, status.deployed
     copies = keeps_local_copies(plan)
-    return plan.doing(
-        *(Ensure(part, attempt, version, copies) for part in Part),
+    return plan.with_actions(
+        *(EnsureDependent(part, attempt, version, copies) for part in Dependent),
         CreateDriver(
             status.driver.pod_name,
             attempt,
@@ -114,15 +118,15 @@ def create(plan: Plan) -> Plan:
     )
 
 
-def _copies(plan: Plan, version: SpecVersion, look: Look) -> LocalRecoveryStatus | None:
-    """Whether its executors keep local copies; only the volume of the goal was looked at."""
+def _copies(plan: Plan, version: SpecVersion, inputs: PlanInputs) -> LocalRecoveryStatus | None:
+    """Whether its executors keep local copies; only the volume of the desired version was read."""
     if not read(version).state.local_recovery:
         return None
-    is_goal = version.hash == look.goal.version.hash
-    return decide(look.seen.local_volume) if is_goal else plan.status.local_recovery
+    is_goal = version.hash == inputs.desired.version.hash
+    return decide(inputs.observed.local_volume) if is_goal else plan.status.local_recovery
 
 
 def keeps_local_copies(plan: Plan) -> bool:
-    """Whether executors keep local copies of state, as was decided when their driver was."""
+    """Whether executors keep local copies of state, as decided when their driver was created."""
     decided = plan.status.local_recovery
     return decided is not None and decided.enabled

@@ -1,8 +1,8 @@
-"""A plan while it is being made: the status to write first, then what to do, then when to look.
+"""The plan for a job: the status to write, the actions to execute, the time of the next reconcile.
 
-Intent stands before effect by construction: whatever a plan does is written into the status that
-goes before it, and the shell writes that status under its lock even when nothing in it changed. So
-an operator that reads an old status, or that is no longer the leader, fails at the write and does
+Intent precedes effect by construction: every effect of a plan is recorded in the status that is
+written before it, and that status is written under its lock even if nothing in it changed. So an
+operator that read a stale status, or that is no longer the leader, fails at the write and does
 nothing.
 """
 
@@ -19,28 +19,28 @@ from weir_operator.resource.status_fields import HistoryEntry, Intent
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Write the status if it changed or if there are actions, then act in order, then wait."""
+    """Write the status if it changed or if there are actions, then execute them in order."""
 
     status: CheckpointedJobStatus
     actions: tuple[Action, ...] = ()
-    look_again: datetime | None = None
-    """The latest moment to look again, even if nothing changes until then."""
+    requeue_at: datetime | None = None
+    """The latest time of the next reconcile, even if nothing changes until then."""
 
-    def writing(self, **changes: object) -> "Plan":
+    def with_status(self, **changes: object) -> "Plan":
         return replace(self, status=self.status.model_copy(update=changes))
 
-    def doing(self, *actions: Action) -> "Plan":
+    def with_actions(self, *actions: Action) -> "Plan":
         return replace(self, actions=(*self.actions, *actions))
 
-    def looking(self, *moments: datetime | None) -> "Plan":
-        """Look again at the first of these, or earlier."""
-        known = [moment for moment in (self.look_again, *moments) if moment is not None]
-        return replace(self, look_again=min(known, default=None))
+    def requeue_by(self, *moments: datetime | None) -> "Plan":
+        """Reconcile again at the first of these times, or earlier."""
+        known = [moment for moment in (self.requeue_at, *moments) if moment is not None]
+        return replace(self, requeue_at=min(known, default=None))
 
-    def telling(
+    def with_event(
         self, at: datetime, reason: str, message: str, *, is_warning: bool = False
     ) -> "Plan":
-        """Let people know, in the history and by an Event."""
+        """Add an entry to the history and an Event."""
         status = self.status
         entry = HistoryEntry(
             at=at,
@@ -50,39 +50,39 @@ class Plan:
             attempt=status.driver.attempt if status.driver else None,
         )
         history = (*status.history, entry)[-LONGEST_HISTORY:]
-        told = EmitEvent(entry.reason, entry.message, is_warning)
-        return self.writing(history=history).doing(told)
+        reported = EmitEvent(entry.reason, entry.message, is_warning)
+        return self.with_status(history=history).with_actions(reported)
 
 
 def later(moment: datetime, milliseconds: int) -> datetime:
     return moment + timedelta(milliseconds=milliseconds)
 
 
-def with_intent(plan: Plan, seen: Observed) -> Plan:
-    """Write down what the plan is about to do; what was written for it before keeps its time."""
+def with_intent(plan: Plan, observed: Observed) -> Plan:
+    """Record what the plan is about to do; a repeated intent keeps its time."""
     first = next((action for action in plan.actions if isinstance(action, Effect)), None)
     if first is None:
-        return plan.writing(intent=None)
+        return plan.with_status(intent=None)
     intent = Intent(
         action=KINDS[type(first)],
-        target=_target(first, seen),
+        target=_target(first, observed),
         attempt=getattr(first, "attempt", None),
-        generation=seen.generation,
+        generation=observed.generation,
         request_id=getattr(first, "key", None),
-        written_at=seen.now,
+        written_at=observed.now,
     )
     before = plan.status.intent
     if before is not None and before == intent.model_copy(update={"written_at": before.written_at}):
         return plan
-    return plan.writing(intent=intent)
+    return plan.with_status(intent=intent)
 
 
-def _target(effect: Effect, seen: Observed) -> str:
-    return str(getattr(effect, "name", getattr(effect, "snapshot", seen.name)))
+def _target(effect: Effect, observed: Observed) -> str:
+    return str(getattr(effect, "name", getattr(effect, "snapshot", observed.name)))
 
 
 def merged(before: Iterable[Condition], now: Iterable[Condition]) -> tuple[Condition, ...]:
-    """The conditions of now; one whose status did not change keeps the time of its change."""
+    """The new conditions; one whose status did not change keeps its transition time."""
     known = {condition.type: condition for condition in before}
     return tuple(
         condition.model_copy(update={"last_transition_time": old.last_transition_time})

@@ -1,15 +1,15 @@
 """Decides whether executors may keep a second copy of their state on a local disk (spec K8).
 
-A local copy saves the download after a failure, but only if the disk is still there when the next
-pod starts. A volume that dies with its pod would cost a second write per checkpoint and give
-nothing back, and a network volume would give back no more than the checkpoint storage does. So
-local recovery is on for a node's own disk alone, and otherwise off with a reason for the status.
+A local copy saves the download after a failure, but only if the disk still exists when the next pod
+starts. A volume that is deleted with its pod would cost a second write per checkpoint without any
+benefit, and a network volume is no faster than the checkpoint storage. So local recovery is enabled
+for a disk of the node only, and otherwise disabled with a reason in the status.
 
-A driver is told once, when it is made. A claim that waits for its first pod is bound only after
-that, so what holds now may differ from what was decided: then the status says both.
+The decision is made when a driver is created. A claim that waits for its first consumer is bound
+only after that, so the current state may differ from the decision: then the status shows both.
 
-Rule: what we could not see is off. This module looks nothing up; the claim that a pod mounts
-arrives here together with what was learned about the volume behind it.
+Rule: unknown means disabled. This module reads nothing; the claim that a pod mounts arrives here
+together with what is known about its volume.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ REMEDY = "use a hostPath or a claim on a local PersistentVolume"
 
 @dataclass(frozen=True, slots=True)
 class NoVolume:
-    """The executors mount nothing to keep copies on."""
+    """The executors mount no volume for copies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,8 @@ class ClaimLost:
 
 
 @dataclass(frozen=True, slots=True)
-class BoundUnseen:
-    """The claim is bound, but we may not read the PersistentVolume, or it vanished as we looked."""
+class BoundUnreadable:
+    """The claim is bound, but the PersistentVolume cannot be read or no longer exists."""
 
     persistent_volume: str
 
@@ -85,12 +85,12 @@ class BoundTo:
     kind: str
 
 
-Binding = ClaimMissing | ClaimPending | ClaimLost | BoundUnseen | BoundTo
+Binding = ClaimMissing | ClaimPending | ClaimLost | BoundUnreadable | BoundTo
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A PersistentVolumeClaim, resolved as far as we could see."""
+    """A PersistentVolumeClaim and its binding, as far as it is known."""
 
     volume: str
     name: str
@@ -101,39 +101,39 @@ LocalVolume = NoVolume | HostPath | EmptyDir | EphemeralClaim | OtherVolume | Cl
 
 
 @dataclass(frozen=True, slots=True)
-class On:
-    """The local volume outlives its pod: keep copies there, and look there first on restore."""
+class Enabled:
+    """The local volume outlives its pod: keep copies there, and restore from them first."""
 
     where: str
 
 
 @dataclass(frozen=True, slots=True)
-class Off:
+class Disabled:
     """State is restored from the checkpoint storage only; the status shows the reason."""
 
     reason: str
 
 
-LocalRecovery = On | Off
+LocalRecovery = Enabled | Disabled
 
 
 def decide(volume: LocalVolume) -> LocalRecoveryStatus:
-    """For a driver that is made now."""
+    """For a driver that is created now."""
     found = resolve(volume)
-    if isinstance(found, On):
+    if isinstance(found, Enabled):
         return LocalRecoveryStatus(enabled=True, reason=found.where)
     return LocalRecoveryStatus(enabled=False, reason=found.reason)
 
 
-def retell(decided: LocalRecoveryStatus, driver: str, volume: LocalVolume) -> LocalRecoveryStatus:
-    """What was decided for a driver that is there, with what has become of its volume since."""
+def revised(decided: LocalRecoveryStatus, driver: str, volume: LocalVolume) -> LocalRecoveryStatus:
+    """The decision for a running driver, with the changes of its volume since."""
     now = decide(volume)
     if now.enabled is decided.enabled:
         return now
     if now.enabled:
         reason = (
-            f"{driver} was made before the volume was ready and keeps no copies; now {now.reason},"
-            " and the next driver keeps them: set another restartNonce to have it at once"
+            f"{driver} was created before the volume was ready and keeps no copies; now"
+            f" {now.reason}, and the next driver keeps them: change restartNonce to restart it now"
         )
     else:
         reason = f"{driver} keeps copies, but the next driver will not: {now.reason}"
@@ -143,19 +143,21 @@ def retell(decided: LocalRecoveryStatus, driver: str, volume: LocalVolume) -> Lo
 def resolve(volume: LocalVolume) -> LocalRecovery:
     match volume:
         case HostPath(name, path):
-            return On(f"volume {name!r} is the directory {path} of the node")
+            return Enabled(f"volume {name!r} is the directory {path} of the node")
         case Claim():
             return _resolve_claim(volume)
         case NoVolume():
-            return Off(f"the executors mount no local volume; {REMEDY}")
+            return Disabled(f"the executors mount no local volume; {REMEDY}")
         case EmptyDir(name):
-            return Off(f"volume {name!r} is an emptyDir, which is deleted with its pod; {REMEDY}")
+            return Disabled(
+                f"volume {name!r} is an emptyDir, which is deleted with its pod; {REMEDY}"
+            )
         case EphemeralClaim(name):
-            return Off(
+            return Disabled(
                 f"volume {name!r} is an ephemeral claim, which is deleted with its pod; {REMEDY}"
             )
         case OtherVolume(name, kind):
-            return Off(f"volume {name!r} is of kind {kind}, not a disk of the node; {REMEDY}")
+            return Disabled(f"volume {name!r} is of kind {kind}, not a disk of the node; {REMEDY}")
         case _:
             assert_never(volume)
 
@@ -163,27 +165,27 @@ def resolve(volume: LocalVolume) -> LocalRecovery:
 def _resolve_claim(claim: Claim) -> LocalRecovery:
     it = f"volume {claim.volume!r} claims {claim.name!r}, which"
     match claim.binding:
-        # A hostPath behind a claim is the node's disk just the same; small clusters provision so.
+        # A hostPath behind a claim is a disk of the node too, as in small clusters.
         case BoundTo(name, "local" | "hostPath" as kind):
-            return On(f"{it} is bound to PersistentVolume {name!r} of kind {kind}")
+            return Enabled(f"{it} is bound to PersistentVolume {name!r} of kind {kind}")
         case BoundTo(name, kind):
-            return Off(
+            return Disabled(
                 f"{it} is bound to PersistentVolume {name!r} of kind {kind}, not known to be a disk"
                 f" of the node; {REMEDY}"
             )
-        case BoundUnseen(name):
-            return Off(
+        case BoundUnreadable(name):
+            return Disabled(
                 f"{it} is bound to PersistentVolume {name!r}, which the operator cannot read; allow"
                 " it to get persistentvolumes"
             )
         case ClaimPending():
-            return Off(
-                f"{it} is not bound to a PersistentVolume yet; the first driver that is made after"
-                " it was bound keeps copies"
+            return Disabled(
+                f"{it} is not bound to a PersistentVolume yet; the first driver that is created"
+                " after it was bound keeps copies"
             )
         case ClaimLost():
-            return Off(f"{it} has lost its PersistentVolume; make the claim anew")
+            return Disabled(f"{it} has lost its PersistentVolume; create the claim again")
         case ClaimMissing():
-            return Off(f"{it} does not exist; create the claim, or {REMEDY}")
+            return Disabled(f"{it} does not exist; create the claim, or {REMEDY}")
         case _:
             assert_never(claim.binding)

@@ -1,9 +1,9 @@
-"""What was seen of the world when a plan is made, as values.
+"""The observed state of the world that a plan is made from, as values.
 
-Nothing here was looked up by the plan itself. What a driver said runs other people's code and is
-believed only as far as its own job goes: the shell has checked its shape and cut its length, and a
-word of another attempt than the current one is not heard. Absence is the most dangerous sight: a
-pod that a cache does not show may well live, so ``is_live`` says whether the API server was asked.
+The plan itself reads nothing. The report of a driver comes from user code and is trusted only for
+its own job: the shell has validated and truncated it, and a report of another attempt is ignored.
+The absence of a pod is critical: a pod that a cache does not show may still run, so ``is_live``
+tells whether the API server was read.
 """
 
 from dataclasses import dataclass
@@ -29,40 +29,40 @@ class Waiting:
     """The pod has no running container yet."""
 
     why: str = ""
-    """One word of Kubernetes for it, such as Unschedulable or ImagePullBackOff."""
-    said: str = ""
-    """What Kubernetes says of it beyond that word."""
+    """The reason of Kubernetes, such as Unschedulable or ImagePullBackOff."""
+    message: str = ""
+    """The message of Kubernetes for it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Up:
+class Running:
     """The driver's container runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terminated:
-    """The driver's container has ended and is not started again in this pod."""
+    """The driver's container has ended and is not restarted in this pod."""
 
     exit_code: int
     why: str = ""
-    """One word of Kubernetes for it, such as OOMKilled or Evicted."""
+    """The reason of Kubernetes, such as OOMKilled or Evicted."""
 
 
 @dataclass(frozen=True, slots=True)
-class Leaving:
-    """A pod was told to end, by us or by somebody else."""
+class Terminating:
+    """A pod is being deleted, by the operator or by another client."""
 
     by: datetime
-    """When its time to end in peace is over."""
+    """When its grace period ends."""
     held_by: tuple[str, ...] = ()
-    """Finalizers that others have put on it."""
+    """Finalizers of other controllers."""
     is_forced: bool = False
     """Its node is not waited for."""
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
-    """An object that a pod cannot start without and that its namespace does not have."""
+class MissingObject:
+    """An object that a pod needs and that does not exist in its namespace."""
 
     kind: str
     name: str
@@ -70,34 +70,34 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class DriverPod:
-    """A driver's pod that belongs to this very resource."""
+    """A driver's pod that this resource owns."""
 
     attempt: int
     name: str
     uid: str
-    stage: Waiting | Up | Terminated
-    leaving: Leaving | None = None
-    node_is_lost: bool = False
-    """Its node was established as gone: nobody there will end the pod."""
-    missing: tuple[Missing, ...] = ()
-    """What its start waits for in vain."""
+    stage: Waiting | Running | Terminated
+    terminating: Terminating | None = None
+    is_node_lost: bool = False
+    """Its node is known to be lost: no kubelet will terminate the pod."""
+    missing: tuple[MissingObject, ...] = ()
+    """Missing objects that its start waits for."""
 
     @property
-    def is_leaving(self) -> bool:
-        return self.leaving is not None
+    def is_terminating(self) -> bool:
+        return self.terminating is not None
 
 
 @dataclass(frozen=True, slots=True)
 class LostPod:
-    """An executor's pod of this job whose node was established as gone."""
+    """An executor's pod of this job on a node that is known to be lost."""
 
     name: str
     uid: str
 
 
 @dataclass(frozen=True, slots=True)
-class PodTrouble:
-    """What ails an executor's pod, in a word of Kubernetes such as OOMKilled, and in a sentence."""
+class PodProblem:
+    """A problem of a pod: a reason of Kubernetes such as OOMKilled, and a message."""
 
     name: str
     reason: str
@@ -116,8 +116,8 @@ class RequestReport:
     message: str = ""
 
     @property
-    def place(self) -> str | None:
-        """Where it lies once it is complete, if anything outlives the driver there."""
+    def durable_path(self) -> str | None:
+        """The path of a completed request, if it is on durable storage."""
         if self.outcome is not Outcome.COMPLETED:
             return None
         try:
@@ -128,7 +128,7 @@ class RequestReport:
 
 @dataclass(frozen=True, slots=True)
 class DriverReport:
-    """What a driver said last: by its API while it lives, by its termination message afterwards."""
+    """The last report of a driver: from its API, then from its termination message."""
 
     attempt: int
     phase: JobPhase
@@ -136,11 +136,11 @@ class DriverReport:
     completed: int = 0
     """Checkpoints that this driver has completed."""
     restarts: int = 0
-    """Times that this driver has restarted its job."""
+    """How often this driver has restarted its job."""
     why: str = ""
     """Why the job failed or restarted last."""
     is_rejected: bool = False
-    """The job failed because a person must change something; trying again is of no use."""
+    """The job failed because a person must change something; a retry is useless."""
     scheduler_running: bool | None = None
     slots_missing: int = 0
     """How many more slots the job waits for."""
@@ -151,16 +151,16 @@ class DriverReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Silence:
-    """Nothing is heard of a driver whose container runs."""
+class Unreachable:
+    """There is no report of a driver whose container runs."""
 
     why: str
-    is_mistrust: bool = False
-    """Whether it is the operator that does not believe who answers, which time does not heal."""
+    is_untrusted: bool = False
+    """Whether the operator does not trust the driver's certificate, which is not temporary."""
 
 
-class Part(StrEnum):
-    """What stands beside a driver's pod and must exist with it."""
+class Dependent(StrEnum):
+    """Objects that must exist beside a driver's pod."""
 
     KEYS = "Secret"
     SERVICE = "Service"
@@ -170,7 +170,7 @@ class Part(StrEnum):
 
 
 class Disposal(StrEnum):
-    """How far the Job is that deletes a snapshot's files."""
+    """The state of the Job that deletes a snapshot's files."""
 
     ABSENT = "absent"
     ACTIVE = "active"
@@ -179,7 +179,7 @@ class Disposal(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class SeenSnapshot:
+class ObservedSnapshot:
     """A CheckpointedJobSnapshot of this job."""
 
     name: str
@@ -189,12 +189,12 @@ class SeenSnapshot:
     is_deleted: bool = False
     disposal: Disposal = Disposal.ABSENT
     refusal: str | None = None
-    """Why the API server does not start the Job that deletes its files."""
+    """Why the API server rejects the Job that deletes its files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """Everything that a plan for a job is made of, beside its specification and status."""
+    """Everything that a plan for a job is made from, beside its specification and status."""
 
     now: datetime
     name: str
@@ -204,24 +204,24 @@ class Observed:
     """Whether the drivers were read from the API server itself, and not from a cache."""
     drivers: tuple[DriverPod, ...] = ()
     stuck: tuple[DriverPod, ...] = ()
-    """Those that were told to end and are waited for no longer; the plan sets them apart."""
+    """Terminating pods that are no longer waited for; the plan sets them apart."""
     lost_executors: tuple[LostPod, ...] = ()
-    executor_troubles: tuple[PodTrouble, ...] = ()
+    executor_problems: tuple[PodProblem, ...] = ()
     report: DriverReport | None = None
-    silence: Silence | None = None
+    unreachable: Unreachable | None = None
     """Why there is no report of a driver whose container runs."""
-    parts: frozenset[Part] = frozenset(Part)
-    """What stands beside the driver's pod, from the same reader as the drivers."""
-    snapshots: tuple[SeenSnapshot, ...] = ()
+    dependents: frozenset[Dependent] = frozenset(Dependent)
+    """The existing dependents of the driver's pod, read together with the drivers."""
+    snapshots: tuple[ObservedSnapshot, ...] = ()
     savepoint_annotation: str | None = None
     checkpoint_annotation: str | None = None
     deleted_at: datetime | None = None
     local_volume: LocalVolume = NoVolume()
     refusal: Failure | None = None
-    """What the API server refused of the last plan, and since when."""
+    """The last action that the API server rejected, and since when."""
 
     def driver(self, attempt: int) -> DriverPod | None:
         return next((pod for pod in self.drivers if pod.attempt == attempt), None)
 
-    def snapshot(self, name: str) -> SeenSnapshot | None:
-        return next((seen for seen in self.snapshots if seen.name == name), None)
+    def snapshot(self, name: str) -> ObservedSnapshot | None:
+        return next((observed for observed in self.snapshots if observed.name == name), None)

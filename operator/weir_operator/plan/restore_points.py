@@ -1,10 +1,10 @@
-"""What the next driver starts from, decided without asking whether any pod ever started (spec K4).
+"""What the next driver starts from, decided independently of any pod (spec K4).
 
-A deployment is a beginning: a path, nothing, or the job's last state. Within it a driver that takes
-over goes on from the newest checkpoint by itself. So a beginning of which no checkpoint was heard
-yet is kept as it is, under its number: if there was one all the same, the driver finds it, and if
-the first driver never came up, nothing is lost. Only the mode stateless, written by the user,
-makes a beginning without state.
+A deployment starts from a path, from nothing, or from the job's last state. Within a deployment a
+new driver continues from the newest checkpoint by itself. So a restore point without a reported
+checkpoint is kept under its deployment number: if there was a checkpoint nevertheless, the driver
+finds it, and if the first driver never started, nothing is lost. Only the mode stateless, written
+by the user, drops state.
 """
 
 from datetime import datetime
@@ -24,7 +24,7 @@ def first(recovery: RecoveryConfig, mode: UpgradeMode, now: datetime) -> Restore
 
 
 def from_path(recovery: RecoveryConfig, before: RestorePoint | None, now: datetime) -> RestorePoint:
-    """What the user chose."""
+    """The path that the user chose."""
     return RestorePoint(
         type=RestoreType.PATH,
         path=recovery.path,
@@ -35,7 +35,7 @@ def from_path(recovery: RecoveryConfig, before: RestorePoint | None, now: dateti
 
 
 def from_savepoint(path: str, before: RestorePoint | None, now: datetime) -> RestorePoint:
-    """The savepoint that the old version stopped with. It stays the user's."""
+    """The savepoint that the old version stopped with. The user keeps owning it."""
     return RestorePoint(type=RestoreType.PATH, path=path, deployment=_next(before), recorded_at=now)
 
 
@@ -51,14 +51,14 @@ def last_state(before: RestorePoint, now: datetime) -> RestorePoint:
 
 
 def as_recorded(point: RestorePoint, before: RestorePoint | None) -> RestorePoint:
-    """The point, with the time at which the same one was already written down."""
+    """The point, with the time at which the same one was recorded before."""
     if before is None or point != before.model_copy(update={"recorded_at": point.recorded_at}):
         return point
     return before
 
 
 def raised(point: RestorePoint, newest: LastCheckpoint) -> RestorePoint:
-    """A checkpoint of this deployment is complete: nothing older will do from now on."""
+    """A checkpoint of this deployment is complete: nothing older is acceptable from now on."""
     if point.type is RestoreType.LAST_STATE and point.lowest_checkpoint >= newest.id:
         return point
     return RestorePoint(
@@ -70,7 +70,7 @@ def raised(point: RestorePoint, newest: LastCheckpoint) -> RestorePoint:
 
 
 def as_left(point: RestorePoint, newest: LastCheckpoint | None) -> RestorePoint:
-    """What a version had when it stopped, by path, so that newer checkpoints do not hide it."""
+    """The state of a version when it stopped, by path, so that newer checkpoints do not hide it."""
     if point.type is not RestoreType.LAST_STATE or newest is None or newest.path is None:
         return point
     return RestorePoint(
@@ -81,8 +81,8 @@ def as_left(point: RestorePoint, newest: LastCheckpoint | None) -> RestorePoint:
     )
 
 
-def in_words(point: RestorePoint) -> str:
-    """For people: where a driver of this deployment begins, or goes on."""
+def describe(point: RestorePoint) -> str:
+    """For users: what a driver of this deployment starts from."""
     match point.type:
         case RestoreType.NOTHING:
             return "without state"

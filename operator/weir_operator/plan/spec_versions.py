@@ -1,10 +1,10 @@
-"""Which version of the specification is to run, and whether going there needs a new driver.
+"""Which version of the specification is to run, and whether it needs a new driver.
 
-An edit that cannot be run leaves the deployed version as it is, and so does one that was rolled
-back, until the next edit. What only the operator reads (schedules, deadlines, policies) takes
-effect at once and restarts nothing. A version may have been accepted by another release of the
-operator: fields that this one does not know are left out, and one that it cannot read at all is
-never run, but can be upgraded away from.
+An invalid edit leaves the deployed version as it is, and so does one that was rolled back, until
+the next edit. Fields that only the operator reads (schedules, deadlines, policies) take effect at
+once and restart nothing. A version may have been accepted by another release of the operator:
+unknown fields are dropped, and a version that cannot be read at all is never run, but can be
+upgraded from.
 """
 
 from dataclasses import dataclass
@@ -14,16 +14,17 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from weir_operator.plan.bounded_cache import Memo
-from weir_operator.plan.upgrade_steps import is_moving
+from weir_operator.plan.bounded_cache import BoundedCache
+from weir_operator.plan.upgrade_steps import is_in_progress
 from weir_operator.resource.compression import packed, unpacked
 from weir_operator.resource.job_spec import CheckpointedJobSpec
 from weir_operator.resource.status import CheckpointedJobStatus
 from weir_operator.resource.status_fields import SpecVersion, StepState, Upgrade, UpgradeCause
-from weir_operator.resource.validation import Refused
+from weir_operator.resource.validation import Rejected
 
-REMEMBERED_BYTES = 1_024 * 1_024
-"""Of compressed specifications. A usual one has less than 2 KB; read, one takes many times that."""
+CACHED_BYTES = 1_024 * 1_024
+"""Of compressed specifications. A typical one has less than 2 KB; parsed, it takes many times that.
+"""
 _READ_BY_THE_OPERATOR = frozenset(
     {
         "suspend",
@@ -41,52 +42,52 @@ _READ_BY_THE_OPERATOR = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Goal:
+class DesiredVersion:
     """The version that is to run."""
 
     version: SpecVersion
     spec: CheckpointedJobSpec
 
 
-def goal_of(
-    spec: CheckpointedJobSpec | Refused, status: CheckpointedJobStatus, generation: int
-) -> Goal | None:
-    """What to run; nothing as long as no specification was ever accepted."""
+def desired_version(
+    spec: CheckpointedJobSpec | Rejected, status: CheckpointedJobStatus, generation: int
+) -> DesiredVersion | None:
+    """The version to run; none as long as no specification was ever accepted."""
     back = status.rollback
-    if back is not None and (isinstance(spec, Refused) or back.from_generation == generation):
-        stable = _goal(status.stable)
+    if back is not None and (isinstance(spec, Rejected) or back.from_generation == generation):
+        stable = _accepted_version(status.stable)
         if stable is not None:
             return stable
-    if isinstance(spec, Refused):
-        return _goal(status.deployed)
+    if isinstance(spec, Rejected):
+        return _accepted_version(status.deployed)
     version = SpecVersion(
         generation=generation,
         hash=spec.hash(),
         compressed_spec=packed(spec.model_dump(mode="json", exclude_none=True)),
     )
-    return Goal(version, spec)
+    return DesiredVersion(version, spec)
 
 
-def _goal(version: SpecVersion | None) -> Goal | None:
-    """A version as it was once accepted."""
+def _accepted_version(version: SpecVersion | None) -> DesiredVersion | None:
+    """A version that was accepted before."""
     spec = None if version is None else readable(version)
-    return None if version is None or spec is None else Goal(version, spec)
+    return None if version is None or spec is None else DesiredVersion(version, spec)
 
 
 def read(version: SpecVersion) -> CheckpointedJobSpec:
-    """A version that a plan carries out; such a one can be read."""
+    """The specification of a version that a plan executes."""
     spec = readable(version)
-    assert spec is not None, "what cannot be read is not carried out"
+    assert spec is not None, "a version that cannot be read is not executed"
     return spec
 
 
 def readable(version: SpecVersion) -> CheckpointedJobSpec | None:
-    """A version that was once accepted, unless this release cannot make sense of it."""
+    """The specification of an accepted version, unless this release cannot read it."""
     return specifications(version.compressed_spec)
 
 
 def deployed_spec(status: CheckpointedJobStatus) -> CheckpointedJobSpec | None:
-    """What was deployed last, if anything was and this release can make sense of it."""
+    """The specification that was deployed last, if this release can read it."""
     return None if status.deployed is None else readable(status.deployed)
 
 
@@ -105,16 +106,16 @@ def _understood(compressed: str) -> CheckpointedJobSpec | None:
             del reduce(getitem, parents, given)[last]
 
 
-specifications = Memo(_understood, REMEMBERED_BYTES)
-"""One look reads the same specification many times."""
+specifications = BoundedCache(_understood, CACHED_BYTES)
+"""One reconcile reads the same specification many times."""
 
 
-def cause_of(goal: Goal, status: CheckpointedJobStatus) -> UpgradeCause | None:
+def upgrade_cause(desired: DesiredVersion, status: CheckpointedJobStatus) -> UpgradeCause | None:
     """Why the job needs another driver, or none, on purpose."""
     assert status.deployed is not None, "only what was deployed can be changed"
-    answered, spec = status.answered, goal.spec
+    answered, spec = status.answered, desired.spec
     if spec.suspend or is_suspended(status):
-        return _suspension(goal, status)
+        return _suspension(desired, status)
     if spec.redeploy_nonce not in (None, answered.redeploy_nonce):
         return UpgradeCause.REDEPLOY_NONCE
     changed = _changed(readable(status.deployed), spec)
@@ -126,16 +127,16 @@ def cause_of(goal: Goal, status: CheckpointedJobStatus) -> UpgradeCause | None:
 
 
 def is_suspended(status: CheckpointedJobStatus) -> bool:
-    """Whether the job is stopped, or is being stopped, to go on later."""
+    """Whether the job is suspended, or is being suspended."""
     upgrade = status.upgrade
     return (
-        upgrade is not None and upgrade.cause is UpgradeCause.SUSPENDED and not is_given_up(upgrade)
+        upgrade is not None and upgrade.cause is UpgradeCause.SUSPENDED and not is_aborted(upgrade)
     )
 
 
-def is_at_rest(status: CheckpointedJobStatus) -> bool:
-    """Whether a suspension is through, so that nothing runs until it ends."""
-    return is_suspended(status) and not is_moving(status.upgrade)
+def is_fully_suspended(status: CheckpointedJobStatus) -> bool:
+    """Whether a suspension is complete, so that nothing runs until the job is resumed."""
+    return is_suspended(status) and not is_in_progress(status.upgrade)
 
 
 def has_failed(status: CheckpointedJobStatus) -> bool:
@@ -144,26 +145,26 @@ def has_failed(status: CheckpointedJobStatus) -> bool:
     return ended is not None and failure is not None and failure.at >= ended
 
 
-def is_given_up(upgrade: Upgrade) -> bool:
-    """Whether an upgrade could not begin, so that the old version goes on."""
+def is_aborted(upgrade: Upgrade) -> bool:
+    """Whether an upgrade could not begin, so that the old version keeps running."""
     return any(step.state is StepState.FAILED for step in upgrade.steps)
 
 
 def needs_driver(old: SpecVersion, new: CheckpointedJobSpec) -> bool:
-    """Whether the new version has anything to say to a driver."""
+    """Whether the new version changes a field that drivers read."""
     return bool(_changed(readable(old), new))
 
 
-def _suspension(goal: Goal, status: CheckpointedJobStatus) -> UpgradeCause | None:
-    if goal.spec.suspend:
+def _suspension(desired: DesiredVersion, status: CheckpointedJobStatus) -> UpgradeCause | None:
+    if desired.spec.suspend:
         return None if is_suspended(status) else UpgradeCause.SUSPENDED
-    if goal.spec.redeploy_nonce not in (None, status.answered.redeploy_nonce):
+    if desired.spec.redeploy_nonce not in (None, status.answered.redeploy_nonce):
         return UpgradeCause.REDEPLOY_NONCE
     return UpgradeCause.RESUMED
 
 
 def _changed(old: CheckpointedJobSpec | None, new: CheckpointedJobSpec) -> set[str]:
-    """The fields that a driver must hear of; all of them, if the old version cannot be read."""
+    """The changed fields that drivers read; all of them if the old version cannot be read."""
     read_by_drivers = set(type(new).model_fields) - _READ_BY_THE_OPERATOR
     if old is None:
         return read_by_drivers

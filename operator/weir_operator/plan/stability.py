@@ -1,51 +1,51 @@
-"""Says when a version has proved itself: so many checkpoints without a restart between (spec K6).
+"""Decides when a version is stable: after so many checkpoints without a restart (spec K6).
 
-To have been seen running once proves little. A job without periodic checkpoints proves itself by
-running for as long as others have for theirs; so that one restart does not decide, it has twice
-that time. A version that is stable is what a rollback goes back to.
+A version that was once seen running is not yet stable. A job without periodic checkpoints becomes
+stable by running for ``rollback.within``; so that one restart does not decide, it has twice that
+time. A rollback returns to the last stable version.
 """
 
-from weir_operator.plan.drivers import Look
+from weir_operator.plan.drivers import PlanInputs
 from weir_operator.plan.job_plan import Plan, later
 from weir_operator.plan.status_update import is_running
 from weir_operator.plan.upgrade_steps import active, advance, ended, step_of
 from weir_operator.resource.status_fields import Stability, StepName, StepState
 
 
-def prove(plan: Plan, look: Look) -> Plan:
-    """Count towards stability, and write down when it is reached."""
+def update_stability(plan: Plan, inputs: PlanInputs) -> Plan:
+    """Count towards stability, and record when it is reached."""
     stability = plan.status.stability
-    if stability is None or stability.is_stable or not is_running(plan, look.seen):
+    if stability is None or stability.is_stable or not is_running(plan, inputs.observed):
         return plan
-    if not has_proved_itself(plan, look):
-        return _on_probation(plan, stability, look)
-    status, now = plan.status, look.seen.now
+    if not has_become_stable(plan, inputs):
+        return _await_stability(plan, stability, inputs)
+    status, now = plan.status, inputs.observed.now
     proved = stability.model_copy(update={"is_stable": True})
-    plan = plan.writing(stability=proved, stable=status.deployed)
+    plan = plan.with_status(stability=proved, stable=status.deployed)
     if status.upgrade is not None and active(status.upgrade) is StepName.BECOME_STABLE:
         done = ended(status.upgrade, StepName.BECOME_STABLE, StepState.DONE, now)
-        plan = plan.writing(upgrade=done)
+        plan = plan.with_status(upgrade=done)
     assert status.deployed is not None, "what runs was deployed"
     generation = status.deployed.generation
-    return plan.telling(now, "Stable", f"generation {generation} has proved itself")
+    return plan.with_event(now, "Stable", f"Generation {generation} is stable")
 
 
-def has_proved_itself(plan: Plan, look: Look) -> bool:
-    """Whether it runs and has done enough, even if nobody was there to write that down."""
-    spec, stability = look.goal.spec, plan.status.stability
-    if stability is None or not is_running(plan, look.seen):
+def has_become_stable(plan: Plan, inputs: PlanInputs) -> bool:
+    """Whether it runs and meets the criteria, even if that was not recorded yet."""
+    spec, stability = inputs.desired.spec, plan.status.stability
+    if stability is None or not is_running(plan, inputs.observed):
         return False
     if spec.checkpointing.is_periodic:
         return stability.checkpoints >= spec.rollback.checkpoints
-    return later(stability.since, spec.rollback.within) <= look.seen.now
+    return later(stability.since, spec.rollback.within) <= inputs.observed.now
 
 
-def _on_probation(plan: Plan, stability: Stability, look: Look) -> Plan:
-    spec, upgrade = look.goal.spec, plan.status.upgrade
-    plan = plan.looking(later(stability.since, spec.rollback.within))
+def _await_stability(plan: Plan, stability: Stability, inputs: PlanInputs) -> Plan:
+    spec, upgrade = inputs.desired.spec, plan.status.upgrade
+    plan = plan.requeue_by(later(stability.since, spec.rollback.within))
     if upgrade is None or active(upgrade) is not StepName.BECOME_STABLE:
         return plan
-    patience = spec.rollback.within * (1 if spec.checkpointing.is_periodic else 2)
-    begun = advance(upgrade, StepName.BECOME_STABLE, look.seen.now, patience)
+    timeout_ms = spec.rollback.within * (1 if spec.checkpointing.is_periodic else 2)
+    begun = advance(upgrade, StepName.BECOME_STABLE, inputs.observed.now, timeout_ms)
     deadline = step_of(begun, StepName.BECOME_STABLE).deadline
-    return plan.writing(upgrade=begun).looking(deadline)
+    return plan.with_status(upgrade=begun).requeue_by(deadline)

@@ -1,4 +1,4 @@
-"""The steps of an upgrade in the status: whose turn it is, and what has ended."""
+"""The steps of an upgrade in the status: which one is active, and which have ended."""
 
 from datetime import datetime
 
@@ -20,7 +20,7 @@ _BEFORE_A_RESUMPTION = (
 
 
 def new_steps(cause: UpgradeCause) -> tuple[UpgradeStep, ...]:
-    """All steps in order. What a resumption would have to do first, the suspension has done."""
+    """All steps in order. A resumption skips the steps that the suspension has done."""
     done = _BEFORE_A_RESUMPTION if cause is UpgradeCause.RESUMED else ()
     return tuple(
         UpgradeStep(name=name, state=StepState.SKIPPED if name in done else StepState.PENDING)
@@ -29,7 +29,7 @@ def new_steps(cause: UpgradeCause) -> tuple[UpgradeStep, ...]:
 
 
 def active(upgrade: Upgrade | None) -> StepName | None:
-    """The step whose turn it is; none if the upgrade is through or was given up."""
+    """The active step; none if the upgrade has completed or was aborted."""
     if upgrade is None:
         return None
     for step in upgrade.steps:
@@ -40,8 +40,8 @@ def active(upgrade: Upgrade | None) -> StepName | None:
     return None
 
 
-def is_moving(upgrade: Upgrade | None) -> bool:
-    """Whether the upgrade is still on its way to a new driver, or to none."""
+def is_in_progress(upgrade: Upgrade | None) -> bool:
+    """Whether the upgrade has not yet started its new driver."""
     return active(upgrade) not in (None, StepName.BECOME_STABLE)
 
 
@@ -53,11 +53,11 @@ def advance(
     upgrade: Upgrade,
     name: StepName,
     now: datetime,
-    patience: int | None,
+    timeout_ms: int | None,
     *,
     anew: bool = False,
 ) -> Upgrade:
-    """Begin a step, or begin it anew; one that is under way stays as it is."""
+    """Begin a step, or begin it again; an active one stays as it is."""
     step = step_of(upgrade, name)
     if step.state is StepState.ACTIVE and not anew:
         return upgrade
@@ -66,7 +66,7 @@ def advance(
             "state": StepState.ACTIVE,
             "tries": step.tries + 1,
             "started_at": now,
-            "deadline": None if patience is None else later(now, patience),
+            "deadline": None if timeout_ms is None else later(now, timeout_ms),
         }
     )
     return _with(upgrade, begun)
@@ -79,7 +79,7 @@ def ended(
     now: datetime,
     message: str | None = None,
 ) -> Upgrade:
-    """A step is over, well or not."""
+    """A step has ended, successfully or not."""
     step = step_of(upgrade, name)
     over = UpgradeStep(
         name=name,
@@ -93,7 +93,7 @@ def ended(
 
 
 def reopened(upgrade: Upgrade, name: StepName) -> Upgrade:
-    """A step is to be done again, because what it was done for has changed."""
+    """A step must be repeated, because its purpose has changed."""
     return _with(upgrade, UpgradeStep(name=name))
 
 

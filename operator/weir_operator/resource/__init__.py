@@ -1,8 +1,8 @@
-"""The resources that people write and read: ``CheckpointedJob`` and ``CheckpointedJobSnapshot``.
+"""The custom resources ``CheckpointedJob`` and ``CheckpointedJobSnapshot``.
 
-Models of specification and status, and the judgement on what a person wrote; nothing that acts, and
-nothing that knows Kopf or a client. The definitions in ``crds/`` are made from these models, so a
-field is described once. Settings of the runtime are those of ``weir.api``, by inheritance.
+Models of specification and status, and the validation of what a user wrote; no actions, and no
+dependency on Kopf or a client. The CRDs in ``crds/`` are generated from these models, so a field is
+described once. Settings of the runtime are inherited from ``weir.api``.
 """
 
 from weir_operator.resource.job_spec import CheckpointedJobSpec
@@ -11,15 +11,20 @@ from weir_operator.resource.snapshot import (
     CheckpointedJobSnapshotStatus,
 )
 from weir_operator.resource.status import CheckpointedJobStatus
-from weir_operator.resource.validation import Refused, judge_job, judge_snapshot, judge_status
+from weir_operator.resource.validation import (
+    Rejected,
+    parse_status,
+    validate_job,
+    validate_snapshot,
+)
 
 __all__ = [
     "CheckpointedJobSnapshotSpec",
     "CheckpointedJobSnapshotStatus",
     "CheckpointedJobSpec",
     "CheckpointedJobStatus",
-    "Refused",
-    "judge_job",
-    "judge_snapshot",
-    "judge_status",
+    "Rejected",
+    "parse_status",
+    "validate_job",
+    "validate_snapshot",
 ]

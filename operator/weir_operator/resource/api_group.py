@@ -1,8 +1,8 @@
-"""The names by which Kubernetes and people know our resources.
+"""The API group, version, kinds and annotations of the custom resources.
 
-The version is v1alpha1. A v1 would promise that no field ever changes its meaning, and nobody but
-us has written such a resource yet; v1 can be served beside it once others have. Each name stands
-here once, so that a definition, a manifest and a watch cannot disagree.
+The version is v1alpha1. A v1 would promise that no field ever changes its meaning; it can be served
+beside this version once the resources are in wide use. Each name is defined here once, so that a
+CRD, a manifest and a watch cannot disagree.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ VERSION = "v1alpha1"
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of resource, in the forms that an API server asks for."""
+    """A kind of resource, in the forms that an API server needs."""
 
     kind: str
     plural: str
@@ -34,10 +34,10 @@ SNAPSHOT = Kind("CheckpointedJobSnapshot", "checkpointedjobsnapshots", "cpjs")
 
 SAVEPOINT_ANNOTATION = f"{GROUP}/savepoint"
 CHECKPOINT_ANNOTATION = f"{GROUP}/checkpoint"
-"""On a job: every new value asks for one savepoint, or for one checkpoint. Kopf must keep its own
-notes under another prefix, because it hides what lies under its own from whoever watches."""
+"""On a job: every new value requests one savepoint, or one checkpoint. Kopf must store its own
+annotations under another prefix, because it hides those under its prefix from handlers."""
 
 LONGEST_JOB_NAME = 40
 JOB_NAME = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
-"""A job's Service is called after it, so the name is a DNS label that begins with a letter; Spark
-adds a number to it for each executor, which must fit into 63 characters with it."""
+"""A job's Service has the same name, so the name is a DNS label that begins with a letter; Spark
+appends a number for each executor, and the result must fit into 63 characters."""

@@ -1,8 +1,8 @@
-"""Packs a specification into one line of text, so that two of them fit into a status.
+"""Compresses a specification into one line of text, so that two of them fit into a status.
 
 The API server stores an object up to about 1.5 MiB, and a status holds the deployed specification
-and the last stable one beside the specification itself. The text is gzip in base64, which
-``base64 -d | gunzip`` shows to a person. The same specification always gives the same text.
+and the last stable one beside the specification itself. The text is gzip in base64, which ``base64
+-d | gunzip`` decodes. The same specification always gives the same text.
 """
 
 import base64

@@ -1,7 +1,7 @@
-"""What holds of a job and what does not, in the form that Kubernetes' own tools read.
+"""The conditions of a job, as Kubernetes' own tools read them.
 
-``kubectl wait --for=condition=Ready`` is the reader to think of. A condition that is true is not
-always good news: Degraded is true when something is wrong.
+Their typical reader is ``kubectl wait --for=condition=Ready``. A condition that is True is not
+always good: Degraded is True when something is wrong.
 """
 
 from enum import StrEnum
@@ -10,25 +10,25 @@ from typing import Annotated
 from pydantic import AwareDatetime
 
 from weir.api.truncation import TruncatedTo
-from weir_operator.resource.status_model import Count, Reported
-from weir_operator.resource.string_types import Text
+from weir_operator.resource.status_model import Count, StatusModel
+from weir_operator.resource.string_types import StringPattern
 
 
 class ConditionType(StrEnum):
-    """What can hold of a job."""
+    """The types of conditions."""
 
     READY = "Ready"
     """All subtasks run."""
     PROGRESSING = "Progressing"
-    """The operator is bringing the job to what its specification says."""
+    """The operator is bringing the job to its desired state."""
     DEGRADED = "Degraded"
-    """Something is wrong that does not heal by itself, or has not yet."""
+    """A problem that is not resolved, or needs a person."""
     SPEC_ACCEPTED = "SpecAccepted"
-    """The specification can be run; if not, the one before it goes on."""
+    """The specification is valid; if not, the previous one keeps running."""
     STABLE = "Stable"
-    """The deployed specification has proved itself and is what a rollback goes back to."""
+    """The deployed specification is stable, and a rollback returns to it."""
     LOCAL_RECOVERY = "LocalRecovery"
-    """Executors keep local copies of state; only there if the specification asks for them."""
+    """Executors keep local copies of state; only present if the specification requests them."""
 
 
 class ConditionStatus(StrEnum):
@@ -39,12 +39,12 @@ class ConditionStatus(StrEnum):
     FALSE = "False"
     """It does not."""
     UNKNOWN = "Unknown"
-    """Nobody can say."""
+    """It cannot be determined."""
 
 
 Reason = Annotated[
     str,
-    Text(
+    StringPattern(
         pattern="^[A-Z][A-Za-z0-9]*$",
         longest=128,
         because="a reason is one word for programs",
@@ -53,7 +53,7 @@ Reason = Annotated[
 ]
 
 
-class Condition(Reported):
+class Condition(StatusModel):
     """Whether something holds of the job, since when and why."""
 
     type: ConditionType
@@ -63,13 +63,13 @@ class Condition(Reported):
     """True, False or Unknown."""
 
     observed_generation: Count | None = None
-    """Generation of the specification for which it was judged."""
+    """Generation of the specification that it was determined for."""
 
     last_transition_time: AwareDatetime
     """When the status last changed."""
 
     reason: Reason
-    """One word for it, for programs."""
+    """A CamelCase reason, for programs."""
 
     message: Annotated[str, TruncatedTo(4_096)] = ""
-    """What it means, for people: the thing, the cause and the remedy."""
+    """What it means, for users: the object, the cause and the remedy."""

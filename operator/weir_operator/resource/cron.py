@@ -1,9 +1,9 @@
-"""Says when a schedule in cron's notation comes round, in UTC.
+"""Computes the times of a cron schedule in UTC.
 
 Five fields: minute, hour, day of the month, month, day of the week (0 and 7 are Sunday). Each is a
 ``*``, a number, a range or a list of those, with a step after a slash. When both kinds of day are
-restricted, either will do, as cron has it. Names of months and days are not read. A schedule that
-never comes round, such as the 30th of February, is refused.
+restricted, either matches, as in cron. Names of months and days are not supported. A schedule that
+never matches, such as the 30th of February, is rejected.
 """
 
 import re
@@ -94,7 +94,7 @@ def _numbers(field: str, noun: str, least: int, most: int) -> frozenset[int]:
         if found is None:
             raise InvalidValue(f'"{part}" is no {noun}', REMEDY)
         first, last, step = (int(number) if number else None for number in found.groups())
-        # As in cron, "5/15" goes on to the end, and "5" alone is only itself.
+        # As in cron, "5/15" continues to the end, and "5" alone is only itself.
         start = least if first is None else first
         end = last
         if end is None:

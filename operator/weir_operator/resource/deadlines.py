@@ -1,7 +1,7 @@
 """How long each phase of a start may take before the start has failed.
 
-A start hangs in many ways: an image that does not exist, a node without room, a savepoint of a
-terabyte. Each phase has a deadline of its own, so that the status can name the one that hangs.
+A start can hang in many ways: an image that does not exist, a full node, a savepoint of a terabyte.
+Each phase has a separate deadline, so that the status can name the one that hangs.
 """
 
 from enum import StrEnum

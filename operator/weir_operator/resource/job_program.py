@@ -11,7 +11,7 @@ from pydantic import Field
 
 from weir.api.config_problem import Problem
 from weir.api.model import Model
-from weir_operator.resource.string_types import ObjectName, Text
+from weir_operator.resource.string_types import ObjectName, StringPattern
 
 
 class ConfigMapFile(Model):
@@ -22,23 +22,23 @@ class ConfigMapFile(Model):
 
     key: Annotated[
         str,
-        Text(
+        StringPattern(
             pattern="^[-._a-zA-Z0-9]+$",
             longest=253,
             because="no ConfigMap can have this key",
             remedy="use letters, digits, '-', '_' and '.'",
         ),
     ] = "job.py"
-    """Key under which the file stands."""
+    """Key of the file in the ConfigMap."""
 
 
-class Program(Model):
+class JobProgram(Model):
     """The main file and its arguments. Exactly one of file, url and configMap is given."""
 
     file: (
         Annotated[
             str,
-            Text(
+            StringPattern(
                 pattern=r"^/.*\.py$",
                 longest=1_024,
                 because="this is not the absolute path of a Python file",
@@ -52,7 +52,7 @@ class Program(Model):
     url: (
         Annotated[
             str,
-            Text(
+            StringPattern(
                 pattern=r"^s3a?://[^/?#@:]+/[^?#]+\.py$",
                 longest=1_024,
                 because="this is not the URL of a Python file in an S3",

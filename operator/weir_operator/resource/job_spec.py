@@ -1,10 +1,10 @@
-"""What a user writes in a ``CheckpointedJob``.
+"""The specification of a ``CheckpointedJob``.
 
-The specification is the job's own configuration (``weir.api.JobConfig``), inherited, and beside it
-what only a cluster asks: image, pods, upgrades. So a knob of the runtime is described once, and a
-new one appears here by itself. What cannot stand together is refused by the API server where its
-rules can say it (``weir_operator.crd.cel_rules``) and here in any case, because a resource can be older
-than a rule. Edits are judged in ``changes``.
+It inherits the job's configuration (``weir.api.JobConfig``) and adds what only a cluster needs:
+image, pods, upgrades. So a setting of the runtime is described once, and a new one appears here
+automatically. Contradictions are rejected by the API server where CEL can express it
+(``weir_operator.crd.cel_rules``) and here in any case, because a resource can be older than a rule.
+``spec_changes`` validates edits.
 """
 
 import hashlib
@@ -21,19 +21,19 @@ from weir.api.duration import Duration, format_duration
 from weir.api.recovery_config import RecoveryConfig
 from weir.api.storage_url import is_memory
 from weir_operator.resource.deadlines import StartDeadlines
-from weir_operator.resource.job_program import Program
-from weir_operator.resource.pod_settings import PodShape
+from weir_operator.resource.job_program import JobProgram
+from weir_operator.resource.pod_settings import PodSettings
 from weir_operator.resource.pull_policy import PullPolicy
 from weir_operator.resource.savepoint_policy import SavepointPolicy
-from weir_operator.resource.spark_conf import denied
-from weir_operator.resource.string_types import Label, ObjectName, Text
+from weir_operator.resource.spark_conf import rejected_settings
+from weir_operator.resource.string_types import DnsLabel, ObjectName, StringPattern
 from weir_operator.resource.upgrade_policy import RollbackPolicy, UpgradeMode, UpgradePolicy
 
 Nonce = Annotated[
     StrictInt,
     Bounds(least=0, because="a nonce counts upwards", remedy="use the last nonce plus one"),
 ]
-"""A number that asks for something once, whenever it changes."""
+"""A number that requests something once, whenever it changes."""
 
 
 class CheckpointedJobSpec(JobConfig):
@@ -41,7 +41,7 @@ class CheckpointedJobSpec(JobConfig):
 
     image: Annotated[
         str,
-        Text(
+        StringPattern(
             pattern=r"^\S+$",
             longest=1_024,
             because="this is no name of an image",
@@ -53,12 +53,11 @@ class CheckpointedJobSpec(JobConfig):
     image_pull_policy: PullPolicy = PullPolicy.IF_NOT_PRESENT
     """When nodes pull the image: Always, IfNotPresent or Never."""
 
-    job: Program
+    job: JobProgram
     """The program: its main file and its arguments."""
 
     suspend: StrictBool = False
-    """Stop the job and keep what it needs to go on, as upgrade.mode says; false lets it go on from
-    there."""
+    """Stop the job and keep its state, as upgrade.mode defines; false resumes it from there."""
 
     slots_per_executor: Annotated[
         StrictInt,
@@ -79,16 +78,16 @@ class CheckpointedJobSpec(JobConfig):
     (master, deploy mode, images, service accounts, pod names, numbers of executors, cores and
     failures, dynamic allocation, speculation), those that begin with weir., and secrets."""
 
-    driver: PodShape = Field(default_factory=PodShape)
-    """How the driver's pod looks."""
+    driver: PodSettings = Field(default_factory=PodSettings)
+    """The driver's pod."""
 
-    executor: PodShape = Field(default_factory=PodShape)
-    """How the pods of executors look."""
+    executor: PodSettings = Field(default_factory=PodSettings)
+    """The pods of executors."""
 
     recovery: RecoveryConfig = Field(default_factory=RecoveryConfig)
     """What the job starts from the first time, and again whenever redeployNonce changes. In between
-    it goes on from its own state, and path and claimMode are not looked at. allowNonRestoredState
-    holds for every start."""
+    it continues from its own state, and path and claimMode are ignored. allowNonRestoredState
+    applies to every start."""
 
     upgrade: UpgradePolicy = Field(default_factory=UpgradePolicy)
     """How a new version of the job takes over from the old one."""
@@ -97,7 +96,7 @@ class CheckpointedJobSpec(JobConfig):
     """When a new version counts as stable, and what happens if it does not become so."""
 
     savepoints: SavepointPolicy = Field(default_factory=SavepointPolicy)
-    """When savepoints are taken by themselves, and how long those stay."""
+    """When periodic savepoints are taken, and how long they are kept."""
 
     start_deadlines: StartDeadlines = Field(default_factory=StartDeadlines)
     """How long each phase of a start may take before the start has failed."""
@@ -106,17 +105,17 @@ class CheckpointedJobSpec(JobConfig):
     """Every new value stops the job and starts it again, as an upgrade would."""
 
     savepoint_nonce: Nonce | None = None
-    """Every new value takes one savepoint while the job goes on."""
+    """Every new value takes one savepoint while the job continues."""
 
     redeploy_nonce: Nonce | None = None
     """Every new value stops the job and starts it from recovery.path, whatever state it has. Output
     that was written after that state is written again."""
 
     ttl_after_end: Duration | None = None
-    """How long the resource and its pods stay after the job finished or failed for good; then they
-    are deleted. What lies in storage stays. For ever if not given."""
+    """How long the resource and its pods are kept after the job finished or failed for good; then
+    they are deleted. Files in storage stay. Forever if not given."""
 
-    service_account: Label = "weir-driver"
+    service_account: DnsLabel = "weir-driver"
     """Service account of the driver, which starts the executors, and of the Job that deletes the
     files of savepoints."""
 
@@ -126,13 +125,13 @@ class CheckpointedJobSpec(JobConfig):
     itself never reads them."""
 
     tls_secret: ObjectName | None = None
-    """Secret with tls.crt, tls.key and ca.crt. It is mounted in all pods of the job, and all that
-    they say to each other is then encrypted."""
+    """Secret with tls.crt, tls.key and ca.crt. It is mounted in all pods of the job, and their
+    communication is then encrypted."""
 
-    local_recovery_volume: Label | None = None
+    local_recovery_volume: DnsLabel | None = None
     """Name of the executors' volume on which local copies of state are kept, with
     state.localRecovery. They are kept only if it is a hostPath or a claim on a local
-    PersistentVolume; otherwise the status says why not."""
+    PersistentVolume; otherwise the status shows the reason."""
 
     def config(self) -> JobConfig:
         """The part that the driver is given."""
@@ -141,14 +140,14 @@ class CheckpointedJobSpec(JobConfig):
         )
 
     def hash(self) -> str:
-        """A short name for exactly this specification, defaults written out."""
+        """A short hash of exactly this specification, including defaults."""
         text = json.dumps(self.model_dump(mode="json", exclude_none=True), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def contradictions(self) -> Iterator[Problem]:
-        """Yield what no part can see by itself."""
+        """Yield contradictions between several parts."""
         yield from super().contradictions()
-        yield from denied(self.spark_conf)
+        yield from rejected_settings(self.spark_conf)
         yield from self._against_upgrade()
         yield from self._against_savepoints()
         yield from self._against_rollback()

@@ -1,7 +1,8 @@
-"""Amounts of CPU and memory as Kubernetes writes them: ``500m``, ``2``, ``1Gi``.
+"""Quantities of CPU and memory as Kubernetes writes them: ``500m``, ``2``, ``1Gi``.
 
-They are kept as text, because Kubernetes reads them itself; here they are only compared, so that a
-request above its limit is refused before a pod is. Our own sizes and durations have other units.
+They are kept as text, because Kubernetes parses them itself; here they are only compared, so that a
+request above its limit is rejected before a pod is. Weir's own sizes and durations have other
+units.
 """
 
 import re
@@ -24,15 +25,15 @@ _SHAPE = r"^([0-9]{1,15}(\.[0-9]{1,9})?)(m|Ki|Mi|Gi|Ti|Pi|Ei|k|M|G|T|P|E)?$"
 _LONGEST = 32
 
 
-def exactly(amount: str) -> Decimal:
-    """The amount in cores or bytes."""
+def quantity_value(amount: str) -> Decimal:
+    """The quantity in cores or bytes."""
     parts = re.fullmatch(_SHAPE, amount)
     assert parts is not None, "only checked amounts are compared"
     return Decimal(parts[1]) * _UNITS[parts[3] or ""]
 
 
 @dataclass(frozen=True, slots=True)
-class _Amount:
+class _KubernetesQuantity:
     def read(self, value: object) -> str:
         """YAML reads ``cpu: 2`` as a number, and so does Kubernetes."""
         if isinstance(value, int) and not isinstance(value, bool):
@@ -60,5 +61,5 @@ class _Amount:
         }
 
 
-Amount = Annotated[str, _Amount()]
-"""An amount of a resource."""
+KubernetesQuantity = Annotated[str, _KubernetesQuantity()]
+"""A quantity of a resource."""

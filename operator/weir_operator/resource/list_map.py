@@ -1,7 +1,7 @@
-"""Lists whose elements are told apart by one of their fields.
+"""Lists whose elements are identified by one of their fields.
 
-Kubernetes calls such a list a map and refuses two elements of the same name; server-side apply then
-merges it element by element, so that two people can each own an environment variable.
+Kubernetes calls such a list a map and rejects two elements with the same key; server-side apply
+then merges it by element, so that two field managers can each own an environment variable.
 """
 
 from collections.abc import Iterable
@@ -16,8 +16,8 @@ from weir.api.constraint import Constraint
 
 
 @dataclass(frozen=True, slots=True)
-class By(Constraint):
-    """Marks a tuple of models as told apart by the field ``key``, for use in ``Annotated``."""
+class ListMap(Constraint):
+    """Marks a tuple of models as identified by the field ``key``, for use in ``Annotated``."""
 
     key: str
     most: int

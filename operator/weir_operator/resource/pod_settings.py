@@ -1,9 +1,9 @@
-"""How the pods of a driver and of its executors look, beyond what the operator decides itself.
+"""The user's settings for the pods of a driver and of its executors.
 
-What people write most often has a field: resources, volumes, environment. For the rest there is a
-pod template, merged by name: a container called as ours is merged into ours, another one runs
-beside it. A template is Kubernetes' own language, so its schema is left to Kubernetes, and only
-what would break the job or slip past the operator is refused here.
+The most common ones have a field: resources, volumes, environment. For the rest there is a pod
+template, merged by name: a container with the name of the main container is merged into it, another
+one runs beside it. Kubernetes validates the template, and only what would break the job or bypass
+the operator is rejected here.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,9 +33,9 @@ from weir.api.environment_variables import (
     WEIR_TOKEN,
 )
 from weir.api.model import Model
-from weir_operator.resource.kubernetes_quantity import Amount, exactly
-from weir_operator.resource.list_map import By
-from weir_operator.resource.string_types import Label, Text
+from weir_operator.resource.kubernetes_quantity import KubernetesQuantity, quantity_value
+from weir_operator.resource.list_map import ListMap
+from weir_operator.resource.string_types import DnsLabel, StringPattern
 
 DRIVER_CONTAINER = "driver"
 EXECUTOR_CONTAINER = "executor"
@@ -61,7 +61,7 @@ OWN_VARIABLES = (
     WEIR_TERMINATION_LOG,
     WEIR_TOKEN,
 )
-"""Variables by which the operator tells a driver who it is and what to start from."""
+"""Variables by which the operator identifies a driver and its restore point."""
 
 OWN_PARTS = {
     "metadata": ("name", "namespace", "generateName", "ownerReferences"),
@@ -73,23 +73,27 @@ FreeForm = Annotated[
     dict[str, object],
     WithJsonSchema({"type": "object", "x-kubernetes-preserve-unknown-fields": True}),
 ]
-"""A mapping in the words of Kubernetes, which judges it when a pod is made of it."""
+"""An object of Kubernetes, which the API server validates when a pod is created from it."""
 
 
 class Resources(Model):
-    """What a container asks of its node, and what it may use at most."""
+    """What a container requests from its node, and its limits."""
 
-    requests: Annotated[dict[str, Amount], Field(max_length=16)] = Field(default_factory=dict)
+    requests: Annotated[dict[str, KubernetesQuantity], Field(max_length=16)] = Field(
+        default_factory=dict
+    )
     """What the node must have free, by resource, as in cpu: 500m and memory: 2Gi."""
 
-    limits: Annotated[dict[str, Amount], Field(max_length=16)] = Field(default_factory=dict)
+    limits: Annotated[dict[str, KubernetesQuantity], Field(max_length=16)] = Field(
+        default_factory=dict
+    )
     """What the container may use at most, by resource; above its limit of memory it is killed."""
 
     def contradictions(self) -> Iterator[Problem]:
         """Yield requests that no limit can meet."""
         for name, request in self.requests.items():
             limit = self.limits.get(name)
-            if limit is not None and exactly(request) > exactly(limit):
+            if limit is not None and quantity_value(request) > quantity_value(limit):
                 yield Problem(
                     f"requests.{shown(name)}",
                     request,
@@ -103,20 +107,20 @@ class Volume(Model):
 
     model_config = ConfigDict(extra="allow")
 
-    name: Label
-    """Name by which mounts refer to the volume. Beside it stands the volume's source as in any pod,
-    such as hostPath, persistentVolumeClaim or secret."""
+    name: DnsLabel
+    """Name by which mounts refer to the volume. The other fields are the volume's source as in any
+    pod, such as hostPath, persistentVolumeClaim or secret."""
 
 
 class VolumeMount(Model):
-    """A place in the container where a volume is seen."""
+    """A path in the container where a volume is mounted."""
 
-    name: Label
+    name: DnsLabel
     """Name of the volume."""
 
     mount_path: Annotated[
         str,
-        Text(
+        StringPattern(
             pattern="^/[^:]*$",
             longest=1_024,
             because="a volume is mounted at an absolute path without a colon",
@@ -129,15 +133,15 @@ class VolumeMount(Model):
     """Path inside the volume that is mounted, if it is not the whole volume."""
 
     read_only: StrictBool = False
-    """Mount it so that nobody can write."""
+    """Mount it read-only."""
 
 
-class Variable(Model):
+class EnvironmentVariable(Model):
     """An environment variable of the container."""
 
     name: Annotated[
         str,
-        Text(
+        StringPattern(
             pattern="^[A-Za-z_][A-Za-z0-9_]*$",
             longest=256,
             because="this is no name of an environment variable",
@@ -162,8 +166,8 @@ class Variable(Model):
             yield self.problem("name", "the operator sets this variable itself", "remove it")
 
 
-class PodShape(Model):
-    """How the pods of one role look."""
+class PodSettings(Model):
+    """The settings for the pods of one role."""
 
     resources: Resources = Resources(
         requests={"cpu": "1", "memory": "2Gi"}, limits={"memory": "2Gi"}
@@ -171,13 +175,13 @@ class PodShape(Model):
     """CPU and memory of the main container; if not given, one core and 2Gi. The slots of an
     executor share it. State lives in Python, so most of an executor's memory is left to Python."""
 
-    volumes: Annotated[tuple[Volume, ...], By("name", 32)] = ()
+    volumes: Annotated[tuple[Volume, ...], ListMap("name", 32)] = ()
     """Volumes of the pod, as in any pod."""
 
-    volume_mounts: Annotated[tuple[VolumeMount, ...], By("mount_path", 32)] = ()
-    """Where the main container sees these volumes."""
+    volume_mounts: Annotated[tuple[VolumeMount, ...], ListMap("mount_path", 32)] = ()
+    """Where the main container mounts these volumes."""
 
-    env: Annotated[tuple[Variable, ...], By("name", 128)] = ()
+    env: Annotated[tuple[EnvironmentVariable, ...], ListMap("name", 128)] = ()
     """Environment variables of the main container."""
 
     pod_template: FreeForm | None = None
@@ -237,7 +241,7 @@ def _slips_past_the_operator(template: Mapping[str, object]) -> Iterator[Problem
 
 
 def _of_the_operator(container: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    """Yield what a main container must not say of itself, by its path."""
+    """Yield fields of a main container that only the operator may set, by path."""
     for name in OWN_CONTAINER_FIELDS:
         if name in container:
             yield name, container[name]

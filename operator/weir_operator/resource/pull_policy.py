@@ -1,4 +1,4 @@
-"""When a node asks a registry for an image; the words are those of Kubernetes."""
+"""The image pull policy, as in Kubernetes."""
 
 from enum import StrEnum
 

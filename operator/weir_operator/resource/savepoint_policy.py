@@ -1,7 +1,7 @@
-"""When savepoints are taken by themselves, and how long those stay.
+"""When periodic savepoints are taken, and how long they are kept.
 
-Only savepoints of a schedule are ever deleted by the operator; what a person, an upgrade or a
-deletion asked for stays until a person deletes it. The newest one stays in any case.
+The operator deletes only savepoints of a schedule; those that a user, an upgrade or a deletion
+requested stay until a user deletes them. The newest one always stays.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from weir_operator.resource.cron import Schedule
 
 
 class SavepointPolicy(Model):
-    """When savepoints are taken by themselves, and how long those stay."""
+    """When periodic savepoints are taken, and how long they are kept."""
 
     interval: (
         Annotated[

@@ -1,8 +1,8 @@
 """A savepoint or checkpoint as an object of the cluster: ``CheckpointedJobSnapshot``.
 
-The object is not the data. Deleting it deletes the files only where ``disposeOnDelete`` says so,
-which is false unless somebody wrote otherwise: a default must not delete the only copy of a state.
-The object outlives its job, so it keeps what the deletion of its files needs.
+The object is not the data. Deleting it deletes the files only with ``disposeOnDelete``, which is
+false by default: a default must not delete the only copy of a state. The object outlives its job,
+so it keeps what the deletion of its files needs.
 """
 
 from collections.abc import Iterator
@@ -16,24 +16,24 @@ from weir.api.config_problem import Problem
 from weir.api.duration import Duration
 from weir.api.model import Model
 from weir.api.storage_url import DurableUrl
-from weir_operator.resource.status_model import Count, Reported
-from weir_operator.resource.string_types import Label, Line, ObjectName
+from weir_operator.resource.status_model import Count, StatusModel
+from weir_operator.resource.string_types import DnsLabel, Message, ObjectName
 
 
 class SnapshotType(StrEnum):
-    """What a snapshot object stands for."""
+    """What a snapshot object refers to."""
 
     SAVEPOINT = "savepoint"
-    """A copy that stands alone and belongs to the user."""
+    """A self-contained copy that belongs to the user."""
     CHECKPOINT = "checkpoint"
     """A checkpoint of the job, which deletes it when newer ones are complete."""
 
 
 class Trigger(StrEnum):
-    """Who asked for a snapshot."""
+    """What requested a snapshot."""
 
     USER = "user"
-    """Somebody who made the object."""
+    """A user who created the object."""
     ANNOTATION = "annotation"
     """The annotation of the job."""
     NONCE = "nonce"
@@ -50,11 +50,11 @@ class SnapshotState(StrEnum):
     """How far a snapshot is."""
 
     PENDING = "Pending"
-    """The driver has not been asked yet."""
+    """It was not requested from the driver yet."""
     IN_PROGRESS = "InProgress"
-    """The driver was asked; the snapshot is being taken."""
+    """It was requested from the driver and is being taken."""
     COMPLETED = "Completed"
-    """It lies at its path and can be restored."""
+    """It is complete and can be restored."""
     FAILED = "Failed"
     """It could not be taken, and is not tried again."""
     ABANDONED = "Abandoned"
@@ -64,26 +64,26 @@ class SnapshotState(StrEnum):
 
 
 def is_on_a_volume(url: str | None) -> bool:
-    """Whether only pods that have the right volume find files there, and our disposal has none."""
+    """Whether only pods with the right volume can access files there, unlike the disposal Job."""
     return url is not None and url.startswith("file://")
 
 
 class CheckpointedJobSnapshotSpec(Model):
-    """Which snapshot is wanted, or which existing one this object stands for."""
+    """Which snapshot to take, or which existing one this object refers to."""
 
-    job_name: Label
+    job_name: DnsLabel
     """Name of the CheckpointedJob in the same namespace."""
 
     type: SnapshotType = SnapshotType.SAVEPOINT
     """savepoint, or checkpoint for one of the job's own checkpoints."""
 
     directory: DurableUrl | None = None
-    """Directory below which a savepoint is made; the job's checkpointing.savepointDir if not
-    given."""
+    """Directory in which a savepoint is created; the job's checkpointing.savepointDir if not given.
+    """
 
     adopt_path: DurableUrl | None = None
-    """Path of a savepoint or checkpoint that exists already. Nothing is taken then; the object only
-    stands for it."""
+    """Path of an existing savepoint or checkpoint. Nothing is taken then; the object only refers to
+    it."""
 
     dispose_on_delete: StrictBool = False
     """Delete the files together with this object, even when the job is gone. Never while the job is
@@ -91,8 +91,8 @@ class CheckpointedJobSnapshotSpec(Model):
     where only pods of the job find them. This can be changed at any time."""
 
     trigger: Trigger = Trigger.USER
-    """Who asked for it; set by the operator on what it makes itself. Only those of the schedule
-    (periodic) are deleted by retention."""
+    """What requested it; the operator sets it on the objects that it creates. Only those of the
+    schedule (periodic) are deleted by retention."""
 
     @property
     def is_adopted(self) -> bool:
@@ -100,7 +100,7 @@ class CheckpointedJobSnapshotSpec(Model):
         return self.adopt_path is not None
 
     def contradictions(self) -> Iterator[Problem]:
-        """Yield wishes that exclude each other."""
+        """Yield fields that exclude each other."""
         if self.directory is not None and self.is_adopted:
             yield self.problem(
                 "directory", "what is adopted is already somewhere", "remove directory or adoptPath"
@@ -116,7 +116,7 @@ class CheckpointedJobSnapshotSpec(Model):
         if self.directory is not None:
             yield self.problem(
                 "directory",
-                "a checkpoint lies in the job's own storage",
+                "a checkpoint is stored in the job's own storage",
                 "remove directory or set type to savepoint",
             )
         if self.dispose_on_delete:
@@ -127,33 +127,33 @@ class CheckpointedJobSnapshotSpec(Model):
             )
 
 
-class DisposalMeans(Reported):
+class DisposalMeans(StatusModel):
     """What the Job that deletes the files runs with, kept for when the CheckpointedJob is gone."""
 
-    image: Line
+    image: Message
     """Image of the job when the snapshot was taken."""
 
-    service_account: Label
+    service_account: DnsLabel
     """Service account of the job."""
 
     storage_secrets: Annotated[tuple[ObjectName, ...], Field(max_length=16)] = ()
     """Names of the Secrets with the keys of the storage."""
 
 
-class CheckpointedJobSnapshotStatus(Reported):
-    """What has become of the snapshot."""
+class CheckpointedJobSnapshotStatus(StatusModel):
+    """The state of the snapshot."""
 
     observed_generation: Count | None = None
-    """Generation of the object that this status speaks of."""
+    """Generation of the object that this status is for."""
 
     state: SnapshotState = SnapshotState.PENDING
     """Pending, InProgress, Completed, Failed, Abandoned (the job was gone first) or Disposing."""
 
-    request_id: Line | None = None
-    """Key under which the driver was asked; asking again under it does nothing more."""
+    request_id: Message | None = None
+    """Key of the request to the driver; repeating it has no further effect."""
 
     path: DurableUrl | None = None
-    """Where the snapshot lies, once it is complete."""
+    """Path of the snapshot, once it is complete."""
 
     checkpoint_id: (
         Annotated[
@@ -171,7 +171,7 @@ class CheckpointedJobSnapshotStatus(Reported):
     """Time from the request to the completion."""
 
     started_at: AwareDatetime | None = None
-    """When the driver was asked."""
+    """When the driver received the request."""
 
     completed_at: AwareDatetime | None = None
     """When it was complete."""
@@ -179,13 +179,13 @@ class CheckpointedJobSnapshotStatus(Reported):
     job_generation: Count | None = None
     """Generation of the job's specification that was running."""
 
-    job_spec_hash: Line | None = None
+    job_spec_hash: Message | None = None
     """Hash of the job's specification that was running."""
 
     failures: Count = 0
     """How many attempts have failed."""
 
-    message: Line | None = None
+    message: Message | None = None
     """Why it failed, waits or cannot be deleted, and what to do."""
 
     in_use: StrictBool = False

@@ -1,9 +1,9 @@
-"""Settings of Spark that are not the user's to choose, each with what to do instead.
+"""Settings of Spark that a user may not set, each with what to do instead.
 
-Slots, fencing and ownership rest on them: with another master the job would run elsewhere, with
-another service account it would act as somebody else, and with Spark's own limit on failures a lost
-executor would end the driver. A key that ends with a dot stands for all that begin with it. Secrets
-are refused too, because a resource is shown to everybody who may read it.
+Slots, fencing and ownership depend on them: with another master the job would run elsewhere, with
+another service account it would have other permissions, and with Spark's own limit on failures a
+lost executor would end the driver. A key that ends with a dot covers all keys with that prefix.
+Secrets are rejected too, because every reader of the resource would see them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -77,7 +77,7 @@ def owned_prefixes() -> tuple[str, ...]:
     return tuple(key for key in OWNED if key.endswith("."))
 
 
-def denied(conf: Mapping[str, str]) -> Iterator[Problem]:
+def rejected_settings(conf: Mapping[str, str]) -> Iterator[Problem]:
     """Yield the settings that are not the user's to choose."""
     for key, value in conf.items():
         owner = next((name for name in OWNED if _covers(name, key)), None)

@@ -1,8 +1,8 @@
-"""Which edits of a running job's specification are refused, though old and new are sound.
+"""Edits of a running job's specification that are rejected, though old and new are valid.
 
-Most edits are upgrades. Refused are those that would leave state behind without a word: a number of
-key groups other than the state has, and a storage in which there is nothing to go on from. The API
-server refuses the same (``weir_operator.crd.cel_rules``).
+Most edits are upgrades. Rejected are those that would lose state silently: another number of key
+groups, and a storage without the last state. The API server rejects the same
+(``weir_operator.crd.cel_rules``).
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from weir_operator.resource.snapshot import CheckpointedJobSnapshotSpec
 from weir_operator.resource.upgrade_policy import UpgradeMode
 
 
-def refused_changes(old: CheckpointedJobSpec, new: CheckpointedJobSpec) -> Iterator[Problem]:
+def rejected_changes(old: CheckpointedJobSpec, new: CheckpointedJobSpec) -> Iterator[Problem]:
     """Yield what an edit must not change."""
     if new.upgrade.mode is UpgradeMode.STATELESS:
         return
@@ -36,7 +36,7 @@ def refused_changes(old: CheckpointedJobSpec, new: CheckpointedJobSpec) -> Itera
         ).under("checkpointing")
 
 
-def refused_snapshot_changes(
+def rejected_snapshot_changes(
     old: CheckpointedJobSnapshotSpec, new: CheckpointedJobSnapshotSpec
 ) -> Iterator[Problem]:
     """Yield every change but that of ``disposeOnDelete``."""

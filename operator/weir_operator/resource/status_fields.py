@@ -1,9 +1,9 @@
-"""The parts of a job's status that tell how far something is: a start, an upgrade, a rollback.
+"""The parts of a job's status: restore point, driver, intent, upgrade, rollback and others.
 
-Each step is a fact of its own. That a savepoint is complete and that the job has stopped are two
-of them, so that a failure of the second never loses the first. The intent is written before its
-effect, so whoever reads this after a crash knows what may have been done already and does it again,
-under the same name, which changes nothing.
+Each step of an upgrade is recorded separately. That a savepoint is complete and that the job has
+stopped are two steps, so that a failure of the second never loses the first. The intent is written
+before its effect, so after a crash the operator knows what may have been done already and repeats
+it under the same name, which changes nothing.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,14 +19,14 @@ from weir.api.storage_url import DurableUrl, StorageUrl
 from weir_operator.resource.compression import LARGEST_UNPACKED, NotPacked, packed, unpacked
 from weir_operator.resource.conditions import Reason
 from weir_operator.resource.deadlines import StartPhase
-from weir_operator.resource.list_map import By
+from weir_operator.resource.list_map import ListMap
 from weir_operator.resource.pod_settings import FreeForm
-from weir_operator.resource.status_model import Count, Reported
-from weir_operator.resource.string_types import Line, ObjectName
+from weir_operator.resource.status_model import Count, StatusModel
+from weir_operator.resource.string_types import Message, ObjectName
 from weir_operator.resource.upgrade_policy import UpgradeMode
 
-MOST_TOLD = 32
-"""How many things of a kind are remembered as told."""
+MOST_REPORTED = 32
+"""How many reported snapshots or problems are remembered."""
 
 
 class RestoreType(StrEnum):
@@ -35,13 +35,13 @@ class RestoreType(StrEnum):
     NOTHING = "Nothing"
     """The job starts without state."""
     PATH = "Path"
-    """The job starts from what lies at a path."""
+    """The job starts from the savepoint or checkpoint at a path."""
     LAST_STATE = "LastState"
-    """The job starts from its newest completed checkpoint, none older than the one we know."""
+    """The job starts from its newest completed checkpoint, none older than the reported one."""
 
 
-class RestorePoint(Reported):
-    """What the next driver starts from. It stands here whether or not a pod ever started."""
+class RestorePoint(StatusModel):
+    """What the next driver starts from. It does not depend on a pod."""
 
     type: RestoreType
     """Nothing, Path, or LastState for the job's newest completed checkpoint."""
@@ -58,19 +58,19 @@ class RestorePoint(Reported):
     completed one and may start without."""
 
     deployment: Count = 0
-    """Number of the deployment that starts from it; it only grows. A driver that takes over within
-    a deployment goes on from its newest checkpoint, whatever the deployment once started from."""
+    """Number of the deployment that starts from it; it only grows. A new driver within a deployment
+    continues from its newest checkpoint, whatever the deployment once started from."""
 
     recorded_at: AwareDatetime
     """When it was decided."""
 
     def contradictions(self) -> Iterator[Problem]:
-        """Yield a path without a place, and a place without a path."""
+        """Yield a type Path without a path, and a path with another type."""
         if (self.type is RestoreType.PATH) != (self.path is not None):
             yield self.problem("path", f"type = {self.type}", "give a path with type Path only")
 
 
-class DriverStatus(Reported):
+class DriverStatus(StatusModel):
     """The driver's pod of the current attempt."""
 
     attempt: Count
@@ -80,13 +80,13 @@ class DriverStatus(Reported):
     """Name of the driver's pod."""
 
     deployment: Count = 0
-    """Number of the deployment that it serves."""
+    """Number of its deployment."""
 
-    pod_uid: Line | None = None
-    """Uid of the pod, once it was seen: another pod of the same name is not ours."""
+    pod_uid: Message | None = None
+    """Uid of the pod, once it was observed: another pod of the same name is a different one."""
 
     created_at: AwareDatetime | None = None
-    """When the pod was made."""
+    """When the pod was created."""
 
     phase: StartPhase | None = None
     """Which phase of its start the driver is in (pod, driver, slots, restore); none once all
@@ -107,55 +107,55 @@ class DriverStatus(Reported):
 
 
 class Action(StrEnum):
-    """What the operator can do to the world."""
+    """The actions of the operator."""
 
     CREATE_DRIVER = "CreateDriver"
-    """Make the driver's pod with its Service, configuration and Secret."""
+    """Create the driver's pod with its Service, configuration and Secret."""
     DELETE_DRIVER = "DeleteDriver"
     """Delete the driver's pod, and with it its executors."""
     FORCE_DELETE_PODS = "ForceDeletePods"
     """Delete pods on a lost node without waiting for it."""
     CREATE_SNAPSHOT = "CreateSnapshot"
-    """Make a CheckpointedJobSnapshot."""
+    """Create a CheckpointedJobSnapshot."""
     DELETE_SNAPSHOT = "DeleteSnapshot"
-    """Delete a CheckpointedJobSnapshot whose time is over."""
+    """Delete an expired CheckpointedJobSnapshot."""
     TAKE_SAVEPOINT = "TakeSavepoint"
-    """Ask the driver for a savepoint, and go on."""
+    """Request a savepoint from the driver."""
     TAKE_CHECKPOINT = "TakeCheckpoint"
-    """Ask the driver for a checkpoint now."""
+    """Request a checkpoint from the driver."""
     STOP_WITH_SAVEPOINT = "StopWithSavepoint"
-    """Ask the driver for a savepoint and to stop after it."""
+    """Request a savepoint from the driver, and a stop after it."""
     DISPOSE = "Dispose"
-    """Start the Job that deletes a snapshot's files."""
+    """Create the Job that deletes a snapshot's files."""
     DELETE_JOB = "DeleteJob"
-    """Delete the resource, because its time after the end is over."""
+    """Delete the resource, because ttlAfterEnd has passed."""
 
 
-class Intent(Reported):
-    """An effect that was decided and may or may not have happened yet."""
+class Intent(StatusModel):
+    """An action that was decided and may or may not have been executed yet."""
 
     action: Action
-    """What is to be done."""
+    """The action."""
 
     target: ObjectName
-    """Name of the object it is done to. Names are chosen before, so that doing it again meets the
-    same object."""
+    """Name of its object. Names are fixed in advance, so that repeating the action finds the same
+    object."""
 
     attempt: Count | None = None
-    """Attempt of the driver that it belongs to."""
+    """Attempt of its driver."""
 
     generation: Count | None = None
-    """Generation of the specification that it carries out."""
+    """Generation of the specification that it executes."""
 
-    request_id: Line | None = None
-    """Key of a request to the driver; asking again under it does nothing more."""
+    request_id: Message | None = None
+    """Key of a request to the driver; repeating it has no further effect."""
 
     written_at: AwareDatetime
     """When it was decided."""
 
 
 class UpgradeCause(StrEnum):
-    """Why a job goes from one driver to the next on purpose."""
+    """Why a job moves to a new driver on purpose."""
 
     SPEC_CHANGED = "SpecChanged"
     """Its specification was edited."""
@@ -168,7 +168,7 @@ class UpgradeCause(StrEnum):
     SUSPENDED = "Suspended"
     """It was suspended."""
     RESUMED = "Resumed"
-    """It goes on after a suspension."""
+    """It is resumed after a suspension."""
     ROLLED_BACK = "RolledBack"
     """The version before did not become stable."""
 
@@ -181,7 +181,7 @@ class StepName(StrEnum):
     STOP_DRIVER = "StopDriver"
     """The old driver and its pods end."""
     RECORD_RESTORE_POINT = "RecordRestorePoint"
-    """What the new version starts from is written down."""
+    """What the new version starts from is recorded."""
     START_DRIVER = "StartDriver"
     """The new driver starts and restores."""
     BECOME_STABLE = "BecomeStable"
@@ -189,12 +189,12 @@ class StepName(StrEnum):
 
 
 class StepState(StrEnum):
-    """How far a step is."""
+    """The state of a step."""
 
     PENDING = "Pending"
-    """Its turn has not come."""
+    """It has not begun."""
     ACTIVE = "Active"
-    """It is being done."""
+    """It is in progress."""
     DONE = "Done"
     """It is done."""
     SKIPPED = "Skipped"
@@ -203,7 +203,7 @@ class StepState(StrEnum):
     """It could not be done."""
 
 
-class UpgradeStep(Reported):
+class UpgradeStep(StatusModel):
     """One step of an upgrade."""
 
     name: StepName
@@ -219,17 +219,17 @@ class UpgradeStep(Reported):
     """When it began."""
 
     ended_at: AwareDatetime | None = None
-    """When it ended, well or not."""
+    """When it ended, successfully or not."""
 
     deadline: AwareDatetime | None = None
     """When it counts as failed if it has not ended."""
 
-    message: Line | None = None
+    message: Message | None = None
     """What it waits for, or why it failed or was skipped."""
 
 
-class Upgrade(Reported):
-    """A change from one driver to the next, with its steps."""
+class Upgrade(StatusModel):
+    """A move from one driver to the next, with its steps."""
 
     cause: UpgradeCause
     """Why: SpecChanged, Rescaled, RestartNonce, RedeployNonce, Suspended, Resumed or
@@ -244,7 +244,7 @@ class Upgrade(Reported):
     mode: UpgradeMode
     """The mode in which it is done, which is savepoint's fallback if that was needed."""
 
-    mode_because: Line | None = None
+    mode_because: Message | None = None
     """Why the mode is not the one of the specification."""
 
     snapshot: ObjectName | None = None
@@ -253,14 +253,14 @@ class Upgrade(Reported):
     started_at: AwareDatetime
     """When it began."""
 
-    steps: Annotated[tuple[UpgradeStep, ...], By("name", 8)] = ()
+    steps: Annotated[tuple[UpgradeStep, ...], ListMap("name", 8)] = ()
     """The steps, in order."""
 
-    next: Line | None = None
+    next: Message | None = None
     """What happens next, and what it waits for."""
 
 
-class Rollback(Reported):
+class Rollback(StatusModel):
     """A return to the last stable specification."""
 
     from_generation: Count
@@ -270,7 +270,7 @@ class Rollback(Reported):
     to_generation: Count
     """Generation of the stable specification."""
 
-    because: Line
+    because: Message
     """Why the newer one counts as failed."""
 
     restore_point: RestorePoint | None = None
@@ -283,43 +283,43 @@ class Rollback(Reported):
     """When it began."""
 
 
-class SpecVersion(Reported):
+class SpecVersion(StatusModel):
     """A specification as it was deployed."""
 
     generation: Count
     """Generation of the resource."""
 
-    hash: Line
+    hash: Message
     """Hash of the specification."""
 
     compressed_spec: Annotated[str, Field(max_length=LARGEST_UNPACKED)] = ""
-    """The specification, defaults written out, as JSON in gzip in base64: base64 -d | gunzip."""
+    """The specification with its defaults, as JSON in gzip in base64: base64 -d | gunzip."""
 
     uncompressed_spec: FreeForm | None = Field(default=None, alias="spec")
     """The specification as a release before compressedSpec wrote it. It is read, never written."""
 
     deployed_at: AwareDatetime | None = None
-    """When its first driver was made."""
+    """When its first driver was created."""
 
     left_at: RestorePoint | None = None
-    """What it had when it stopped for a newer one."""
+    """Its state when it stopped for a newer one."""
 
     @property
     def spec(self) -> dict[str, object]:
-        """The specification, unpacked anew each time."""
+        """The specification, decompressed on each access."""
         return unpacked(self.compressed_spec)
 
     @model_validator(mode="before")
     @classmethod
     def _compressed(cls, given: object) -> object:
-        """Compress what an older release, or a new version, gives as it is."""
+        """Compress a specification that an older release, or a new version, gives uncompressed."""
         if not isinstance(given, Mapping) or not isinstance(given.get("spec"), Mapping):
             return given
         rest = {name: value for name, value in given.items() if name != "spec"}
         return {"compressedSpec": packed(given["spec"]), **rest}
 
     def contradictions(self) -> Iterator[Problem]:
-        """Yield a text that is no specification: whoever reads it later must not fail at it."""
+        """Yield a text that is not a compressed specification, before it is needed."""
         try:
             unpacked(self.compressed_spec)
         except NotPacked as problem:
@@ -330,8 +330,8 @@ class SpecVersion(Reported):
             )
 
 
-class Stability(Reported):
-    """How far the deployed specification is on its way to be stable."""
+class Stability(StatusModel):
+    """Progress of the deployed specification towards being stable."""
 
     since: AwareDatetime
     """When it began to run without a restart."""
@@ -346,20 +346,20 @@ class Stability(Reported):
     """Restarts of the job by then."""
 
     is_stable: StrictBool = False
-    """Whether that was enough."""
+    """Whether it is stable."""
 
 
-class LastCheckpoint(Reported):
-    """The newest completed checkpoint that the driver has told of."""
+class LastCheckpoint(StatusModel):
+    """The newest completed checkpoint that the driver has reported."""
 
     id: Count
     """Its number, which only grows."""
 
     path: StorageUrl | None = None
-    """Where it lies."""
+    """Its path."""
 
     completed_at: AwareDatetime
-    """When it was complete."""
+    """When it completed."""
 
     size_bytes: Count | None = None
     """Size of what it stored."""
@@ -368,11 +368,11 @@ class LastCheckpoint(Reported):
     """How long it took."""
 
 
-class LastSavepoint(Reported):
+class LastSavepoint(StatusModel):
     """The newest completed savepoint."""
 
     path: DurableUrl
-    """Where it lies."""
+    """Its path."""
 
     snapshot: ObjectName | None = None
     """Name of its CheckpointedJobSnapshot."""
@@ -384,7 +384,7 @@ class LastSavepoint(Reported):
     """When it was complete."""
 
 
-class Failure(Reported):
+class Failure(StatusModel):
     """The last time something went wrong."""
 
     at: AwareDatetime
@@ -393,68 +393,68 @@ class Failure(Reported):
     reason: Reason
     """One word for it."""
 
-    message: Line
+    message: Message
     """What happened and what to do."""
 
 
-class LocalRecoveryStatus(Reported):
-    """Whether executors keep local copies of state, as decided when their driver was made."""
+class LocalRecoveryStatus(StatusModel):
+    """Whether executors keep local copies of state, as decided when their driver was created."""
 
     enabled: StrictBool
     """Whether they do."""
 
-    reason: Line | None = None
+    reason: Message | None = None
     """On which volume they do, or why they do not; and what the next driver will do, if other."""
 
 
-class ToldSnapshot(Reported):
-    """A CheckpointedJobSnapshot whose outcome was told."""
+class ReportedSnapshot(StatusModel):
+    """A CheckpointedJobSnapshot whose outcome was reported."""
 
     name: ObjectName
     """Its name."""
 
     created_at: AwareDatetime
-    """When it was made; another one may have its name later."""
+    """When it was created; another one may have its name later."""
 
 
-class Answered(Reported):
-    """What was carried out or told last, so that nothing is carried out or told twice."""
+class Answered(StatusModel):
+    """Requests that were handled and outcomes that were reported, so that none is repeated."""
 
-    savepoint_annotation: Line | None = None
-    """Value of the annotation weir.dev/savepoint that was answered last."""
+    savepoint_annotation: Message | None = None
+    """Value of the annotation weir.dev/savepoint that was handled last."""
 
-    checkpoint_annotation: Line | None = None
-    """Value of the annotation weir.dev/checkpoint that was answered last."""
+    checkpoint_annotation: Message | None = None
+    """Value of the annotation weir.dev/checkpoint that was handled last."""
 
     savepoint_nonce: Count | None = None
-    """Value of savepointNonce that was answered last."""
+    """Value of savepointNonce that was handled last."""
 
     restart_nonce: Count | None = None
-    """Value of restartNonce that was answered last."""
+    """Value of restartNonce that was handled last."""
 
     redeploy_nonce: Count | None = None
-    """Value of redeployNonce that was answered last."""
+    """Value of redeployNonce that was handled last."""
 
     periodic_savepoint_at: AwareDatetime | None = None
-    """The time of the schedule that was answered last."""
+    """The time of the schedule that was handled last."""
 
-    snapshots: Annotated[tuple[ToldSnapshot, ...], Field(max_length=MOST_TOLD)] = ()
-    """The youngest snapshots whose outcome was told, oldest first."""
+    snapshots: Annotated[tuple[ReportedSnapshot, ...], Field(max_length=MOST_REPORTED)] = ()
+    """The youngest snapshots whose outcome was reported, oldest first."""
 
-    troubles: Annotated[tuple[Line, ...], Field(max_length=MOST_TOLD)] = ()
-    """Troubles of pods that were told, each as pod and reason."""
+    troubles: Annotated[tuple[Message, ...], Field(max_length=MOST_REPORTED)] = ()
+    """Problems of pods that were reported, each as pod and reason."""
 
 
-class HistoryEntry(Reported):
-    """Something that happened, for people."""
+class HistoryEntry(StatusModel):
+    """An event in the history of the job."""
 
     at: AwareDatetime
     """When."""
 
     reason: Reason
-    """One word for it, the same as that of its Event."""
+    """A CamelCase reason, the same as that of its Event."""
 
-    message: Line
+    message: Message
     """What happened."""
 
     generation: Count | None = None

@@ -1,8 +1,8 @@
-"""What every part of a status has in common.
+"""The base of all models in a status.
 
-A status is written by us and read back by us, perhaps by an older or newer release: fields that a
-release does not know are ignored, not refused. Much of it was told by a driver, which runs other
-people's code, so everything has a limit.
+The operator writes a status and reads it back, perhaps in an older or newer release: unknown fields
+are ignored, not rejected. Much of it was reported by a driver, which runs user code, so everything
+has a limit.
 """
 
 from typing import Annotated
@@ -13,7 +13,7 @@ from weir.api.bounds import Bounds
 from weir.api.model import Model
 
 
-class Reported(Model):
+class StatusModel(Model):
     """A part of a status."""
 
     model_config = ConfigDict(extra="ignore")

@@ -1,8 +1,8 @@
-"""Text of a known shape: what is too long or looks otherwise is refused with the reason.
+"""Strings of a given pattern: one that is too long or does not match is rejected with the reason.
 
-The shape reaches the schema as ``pattern`` and ``maxLength``, so that the API server refuses the
-same text, and so that it can tell what a rule about the text may cost. Text that we write ourselves
-is not refused but cut: a status that is too long must not keep a job from being looked after.
+The schema has the same ``pattern`` and ``maxLength``, so that the API server rejects the same
+strings, and can estimate the cost of rules. Strings that the operator writes itself are not
+rejected but truncated: a long status must not prevent a job from being reconciled.
 """
 
 import re
@@ -17,8 +17,8 @@ from weir.api.truncation import TruncatedTo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Text(Constraint):
-    """The shape of a text, for use in ``Annotated``. The pattern is anchored at both ends."""
+class StringPattern(Constraint):
+    """The pattern of a string, for use in ``Annotated``. It is anchored at both ends."""
 
     pattern: str
     longest: int
@@ -38,7 +38,7 @@ class Text(Constraint):
 
 ObjectName = Annotated[
     str,
-    Text(
+    StringPattern(
         pattern="^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$",
         longest=253,
         because="no object of Kubernetes can have this name",
@@ -47,9 +47,9 @@ ObjectName = Annotated[
 ]
 """The name of an object in the job's namespace."""
 
-Label = Annotated[
+DnsLabel = Annotated[
     str,
-    Text(
+    StringPattern(
         pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
         longest=63,
         because="Kubernetes allows lower-case letters, digits and '-' here",
@@ -58,5 +58,5 @@ Label = Annotated[
 ]
 """The name of something inside a pod."""
 
-Line = Annotated[str, TruncatedTo(1_024)]
-"""A sentence for people."""
+Message = Annotated[str, TruncatedTo(1_024)]
+"""A sentence for users."""

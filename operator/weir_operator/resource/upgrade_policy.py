@@ -1,8 +1,8 @@
-"""How a job goes from one version of its specification to the next, and back.
+"""How a job moves from one version of its specification to the next, and back.
 
 State is never dropped because keeping it was difficult: only the mode ``stateless`` drops it, and
-only because the user wrote so. That is why ``last-state`` is the default: a job that can keep
-nothing is told to say so before it runs, not after its first upgrade.
+only because the user wrote so. That is why ``last-state`` is the default: a job without durable
+state must declare that before it runs, not after its first upgrade.
 """
 
 from collections.abc import Iterator
@@ -29,12 +29,12 @@ class UpgradeMode(StrEnum):
 
 
 class Fallback(StrEnum):
-    """What becomes of an upgrade whose savepoint cannot be taken."""
+    """What happens to an upgrade whose savepoint cannot be taken."""
 
     LAST_STATE = "last-state"
-    """It goes on from the newest completed checkpoint."""
+    """It continues from the newest completed checkpoint."""
     NONE = "none"
-    """It waits, and the old version goes on as far as it can."""
+    """It waits, and the old version keeps running as far as it can."""
 
 
 class UpgradePolicy(Model):
@@ -47,7 +47,8 @@ class UpgradePolicy(Model):
 
     fallback: Fallback = Fallback.LAST_STATE
     """With mode savepoint, when no savepoint can be taken (the job is down, or the savepoint
-    failed): last-state goes on from the newest completed checkpoint, none waits and says so."""
+    failed): last-state continues from the newest completed checkpoint, none waits and reports it.
+    """
 
     max_checkpoint_age: (
         Annotated[
@@ -65,7 +66,7 @@ class UpgradePolicy(Model):
     upgraded. Any age if not given."""
 
     def contradictions(self) -> Iterator[Problem]:
-        """Yield an age that nobody asks about."""
+        """Yield a maximum age that has no effect."""
         if self.mode is UpgradeMode.STATELESS and self.max_checkpoint_age is not None:
             yield self.problem(
                 "max_checkpoint_age",
@@ -105,6 +106,6 @@ class RollbackPolicy(Model):
     checkpoints."""
 
     allow_repeated_output: StrictBool = False
-    """Consent to go back to what the old version had when it stopped, if it cannot read what the
-    new one left. What the new one has written since is then written again. Without consent the job
-    stays as it is and says so."""
+    """Allow a return to the old version's own last state, if it cannot read the state of the new
+    one. Output that the new one has written since is then repeated. Otherwise the job stays as it
+    is and reports it."""

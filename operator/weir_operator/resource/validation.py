@@ -1,8 +1,8 @@
-"""Says whether a specification can be run, and if not, everything that must change.
+"""Validates specifications and reports everything that must change.
 
-The API server refuses most of it before; here it is judged again, because a resource may be older
-than a rule, and because some rules compare amounts that the API server cannot read. A refusal is
-an outcome, not an exception: the job that runs goes on with the specification it has.
+The API server rejects most invalid ones before; they are validated again here, because a resource
+may be older than a rule, and because some rules compare values that CEL cannot parse. A rejection
+is a result, not an exception: the running job continues with its current specification.
 """
 
 import json
@@ -17,11 +17,11 @@ from weir.api.validation_errors import explain
 from weir_operator.resource.api_group import JOB_NAME, LONGEST_JOB_NAME
 from weir_operator.resource.job_spec import CheckpointedJobSpec
 from weir_operator.resource.snapshot import CheckpointedJobSnapshotSpec
-from weir_operator.resource.spec_changes import refused_changes, refused_snapshot_changes
+from weir_operator.resource.spec_changes import rejected_changes, rejected_snapshot_changes
 from weir_operator.resource.status import CheckpointedJobStatus
-from weir_operator.resource.string_types import Text
+from weir_operator.resource.string_types import StringPattern
 
-NAME = Text(
+NAME = StringPattern(
     pattern=JOB_NAME,
     longest=LONGEST_JOB_NAME,
     because="Services and pods are called after the job",
@@ -29,8 +29,8 @@ NAME = Text(
 )
 
 LARGEST_SPEC_BYTES = 128 * 1_024
-"""A usual specification has a few thousand bytes. The operator holds several copies of one at a
-time, and the status holds two beside the one that people write."""
+"""A typical specification has a few thousand bytes. The operator holds several copies of one at a
+time, and the status holds two beside the user's."""
 
 _CAN_BE_LEFT_OUT = frozenset(
     {"state", "conditions", "intent", "history", "localRecovery", "schedulerRunning", "selector"}
@@ -38,8 +38,8 @@ _CAN_BE_LEFT_OUT = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
-    """It cannot be run; each problem names the field, the cause and the remedy."""
+class Rejected:
+    """It is invalid; each problem names the field, the cause and the remedy."""
 
     problems: tuple[Problem, ...]
 
@@ -47,23 +47,23 @@ class Refused:
         return "\n".join(str(problem) for problem in self.problems)
 
 
-def judge_job(
+def validate_job(
     name: str, given: Mapping[str, object], before: CheckpointedJobSpec | None = None
-) -> CheckpointedJobSpec | Refused:
+) -> CheckpointedJobSpec | Rejected:
     """Read a job's specification; ``before`` is the one that runs, if there is one."""
-    too_large = judge_size(size_of(given))
+    too_large = validate_size(size_of(given))
     if too_large is not None:
         return too_large
     try:
         NAME.check(name)
     except InvalidValue as unfit:
-        return Refused((Problem("metadata.name", shown(name), unfit.reason, unfit.remedy),))
+        return Rejected((Problem("metadata.name", shown(name), unfit.reason, unfit.remedy),))
     try:
         spec = CheckpointedJobSpec.model_validate(given)
     except ValidationError as error:
         return _explained(error, CheckpointedJobSpec)
-    changes = () if before is None else tuple(refused_changes(before, spec))
-    return Refused(_in_spec(changes)) if changes else spec
+    changes = () if before is None else tuple(rejected_changes(before, spec))
+    return Rejected(_in_spec(changes)) if changes else spec
 
 
 def size_of(given: Mapping[str, object]) -> int:
@@ -71,8 +71,8 @@ def size_of(given: Mapping[str, object]) -> int:
     return len(json.dumps(given, ensure_ascii=False, separators=(",", ":")).encode())
 
 
-def judge_size(size: int) -> Refused | None:
-    """Refuse a specification by its size alone, before anything of it is read."""
+def validate_size(size: int) -> Rejected | None:
+    """Reject a specification by its size alone, before anything of it is parsed."""
     if size <= LARGEST_SPEC_BYTES:
         return None
     problem = Problem(
@@ -82,26 +82,27 @@ def judge_size(size: int) -> Refused | None:
         "move what is large (files, scripts, long lists of variables) into the image, a ConfigMap"
         " or a Secret, and refer to it from driver, executor or job",
     )
-    return Refused((problem,))
+    return Rejected((problem,))
 
 
-def judge_snapshot(
+def validate_snapshot(
     given: Mapping[str, object], before: CheckpointedJobSnapshotSpec | None = None
-) -> CheckpointedJobSnapshotSpec | Refused:
-    """Read a snapshot's specification; ``before`` is the one that was carried out."""
+) -> CheckpointedJobSnapshotSpec | Rejected:
+    """Read a snapshot's specification; ``before`` is the one that was executed."""
     try:
         spec = CheckpointedJobSnapshotSpec.model_validate(given)
     except ValidationError as error:
         return _explained(error, CheckpointedJobSnapshotSpec)
-    changes = () if before is None else tuple(refused_snapshot_changes(before, spec))
-    return Refused(_in_spec(changes)) if changes else spec
+    changes = () if before is None else tuple(rejected_snapshot_changes(before, spec))
+    return Rejected(_in_spec(changes)) if changes else spec
 
 
-def judge_status(given: Mapping[str, object]) -> CheckpointedJobStatus | Refused:
-    """Read a job's status, which a release that knows more words may have written.
+def parse_status(given: Mapping[str, object]) -> CheckpointedJobStatus | Rejected:
+    """Read a job's status, which a newer release may have written.
 
-    What is written anew at every look, or only for people, is left out where it cannot be read. All
-    else says what runs and what to start from: without it the job must be left alone.
+    Fields that every reconcile writes again, or that are only informational, are dropped if they
+    cannot be read. All others determine what runs and what to start from: without them the job must
+    be left alone.
     """
     try:
         return CheckpointedJobStatus.model_validate(given)
@@ -111,17 +112,17 @@ def judge_status(given: Mapping[str, object]) -> CheckpointedJobStatus | Refused
             rest = {name: value for name, value in given.items() if name not in unread}
             return CheckpointedJobStatus.model_validate(rest)
         problems = explain(error, CheckpointedJobStatus)
-        return Refused(tuple(problem.under("status") for problem in problems))
+        return Rejected(tuple(problem.under("status") for problem in problems))
 
 
-def _explained(error: ValidationError, model: type[Model]) -> Refused:
-    """In our words; what is missing has no value that could be shown."""
+def _explained(error: ValidationError, model: type[Model]) -> Rejected:
+    """In our own format; a missing field has no value to show."""
     missing = {
         ".".join(str(part) for part in detail["loc"])
         for detail in error.errors(include_url=False)
         if detail["type"] == "missing"
     }
-    return Refused(
+    return Rejected(
         _in_spec(
             tuple(
                 replace(problem, value="nothing", reason="it is required", remedy="give it")

@@ -13,7 +13,7 @@ from weir.core.coordinator.actions import RequestFailed
 from weir.core.lifecycle import JobStatus
 from weir.core.restore_decision import RestoreRequest
 from weir.core.snapshots import CheckpointKind
-from weir.driver.driver_process import Driver, Ending
+from weir.driver.driver_process import Driver, DriverResult
 from weir.errors import JobRejected, WeirError
 from weir.slot.slot_process import SlotSetting
 from weir.spark.job_api import JobApi
@@ -46,7 +46,7 @@ class StreamingJob:
         self.driver = driver
         self._slots = slots
         self._api = api
-        self._ending: Ending | None = None
+        self._ending: DriverResult | None = None
         self._problem: Exception | None = None
         self._thread: threading.Thread | None = None
 

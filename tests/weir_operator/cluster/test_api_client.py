@@ -8,9 +8,9 @@ from kubernetes_asyncio.client import Configuration
 
 from reconciled_job import KEY
 from weir.errors import Unavailable
-from weir_operator.cluster.api_client import RestApi
+from weir_operator.cluster.api_client import ApiClient
 from weir_operator.cluster.api_paths import JOBS
-from weir_operator.cluster.api_requests import ApiRefused, good, read
+from weir_operator.cluster.api_requests import ApiRejected, get_request, successful_body
 
 TOO_LARGE = (
     (500, "etcdserver: request is too large"),
@@ -30,10 +30,10 @@ async def called(code, message):
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     port = runner.addresses[0][1]
-    api = RestApi(Configuration(host=f"http://127.0.0.1:{port}"), lambda *_: None)
-    request = read(JOBS, KEY)
+    api = ApiClient(Configuration(host=f"http://127.0.0.1:{port}"), lambda *_: None)
+    request = get_request(JOBS, KEY)
     try:
-        return good(request, await api.call(request))
+        return successful_body(request, await api.call(request))
     finally:
         await api.close()
         await runner.cleanup()
@@ -42,7 +42,7 @@ async def called(code, message):
 @pytest.mark.parametrize(("code", "message"), TOO_LARGE)
 def test_an_object_that_etcd_does_not_store_is_a_refusal(code, message):
     """K9: time does not make it smaller, whatever the code says."""
-    with pytest.raises(ApiRefused) as refused:
+    with pytest.raises(ApiRejected) as refused:
         asyncio.run(called(code, message))
 
     assert refused.value.reason == "ObjectTooLarge"

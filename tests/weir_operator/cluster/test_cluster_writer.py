@@ -2,12 +2,12 @@
 
 import json
 
-from reconciled_job import NAMESPACE, OperatedJob
-from weir_operator.cluster.api_paths import CLAIMS, CONFIG_MAPS, VOLUMES, Key
-from weir_operator.controller.job_reconciler import THOROUGH_EVERY
+from reconciled_job import NAMESPACE, ReconciledJob
+from weir_operator.cluster.api_paths import CLAIMS, CONFIG_MAPS, VOLUMES, NamespacedName
+from weir_operator.controller.job_reconciler import FULL_READ_PERIOD
 from weir_operator.manifests.pod_layout import JOB_FILE
 
-CONFIG = CONFIG_MAPS.of(Key(NAMESPACE, "orders-config-1"))
+CONFIG = CONFIG_MAPS.object_path(NamespacedName(NAMESPACE, "orders-config-1"))
 ASKED = {
     "state": {"localRecovery": True},
     "localRecoveryVolume": "disk",
@@ -16,7 +16,10 @@ ASKED = {
 
 
 def put_claim(job, **claim):
-    job.api.put(CLAIMS.of(Key(NAMESPACE, "mine")), {"metadata": {"name": "mine"}, **claim})
+    job.api.put(
+        CLAIMS.object_path(NamespacedName(NAMESPACE, "mine")),
+        {"metadata": {"name": "mine"}, **claim},
+    )
 
 
 def keeps_copies(job):
@@ -25,17 +28,17 @@ def keeps_copies(job):
 
 def test_the_configuration_of_an_attempt_is_the_same_when_it_is_made_again():
     """K3 K8: though the claim, which was pending when its driver was made, is bound since."""
-    job = OperatedJob(**ASKED)
+    job = ReconciledJob(**ASKED)
     put_claim(job, status={"phase": "Pending"})
     job.is_running()
     assert not keeps_copies(job)
     local = {"metadata": {"name": "pv"}, "spec": {"local": {"path": "/d"}}}
-    job.api.put(VOLUMES.of_cluster("pv"), local)
+    job.api.put(VOLUMES.cluster_object_path("pv"), local)
     put_claim(job, spec={"volumeName": "pv"}, status={"phase": "Bound"})
     del job.api.objects[CONFIG]
 
-    job.time += THOROUGH_EVERY
-    job.look()
+    job.time += FULL_READ_PERIOD
+    job.reconcile()
 
     assert not keeps_copies(job)
-    assert "set another restartNonce" in job.status.local_recovery.reason
+    assert "change restartNonce" in job.status.local_recovery.reason

@@ -7,9 +7,9 @@ import sys
 CHECK = """
 import resource, ssl
 from asyncio import sslproto
-from weir_operator.cluster.connection_limits import make_room
+from weir_operator.cluster.connection_limits import raise_connection_limits
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-make_room()
+raise_connection_limits()
 print(*resource.getrlimit(resource.RLIMIT_NOFILE), sslproto.SSLProtocol.max_size)
 """
 

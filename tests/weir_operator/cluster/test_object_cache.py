@@ -1,11 +1,11 @@
-"""Copies of resources take no more memory than was allowed, whoever wrote them."""
+"""Cached resources take no more memory than allowed."""
 
 import asyncio
 
-from reconciled_job import KEY, OperatedJob, a_job
-from weir_operator.cluster.api_paths import JOBS, Key
-from weir_operator.cluster.object_cache import Kept, opened
-from weir_operator.cluster.resource_object import Opened
+from reconciled_job import KEY, ReconciledJob, a_job
+from weir_operator.cluster.api_paths import JOBS, NamespacedName
+from weir_operator.cluster.object_cache import ObjectCache, cached_object
+from weir_operator.cluster.resource_object import ResourceObject
 from weir_operator.resource.validation import LARGEST_SPEC_BYTES
 
 LARGE = "x" * 100_000
@@ -14,12 +14,12 @@ LARGE = "x" * 100_000
 def a_copy(name="orders", version=1, **metadata):
     body = a_job(driver={"env": [{"name": "A", "value": LARGE}]})
     body["metadata"] |= {"name": name, "resourceVersion": str(version)} | metadata
-    return Opened(body)
+    return ResourceObject(body)
 
 
 def test_many_large_resources_take_no_more_than_was_allowed():
     """K9: beyond it they are known by their versions alone."""
-    kept = Kept(most_bytes=500_000)
+    kept = ObjectCache(most_bytes=500_000)
     for number in range(30):
         kept.put(a_copy(f"orders-{number}"))
 
@@ -30,33 +30,33 @@ def test_many_large_resources_take_no_more_than_was_allowed():
 
 def test_a_resource_whose_text_was_dropped_is_read_again():
     """K9: nothing is lost but time."""
-    job = OperatedJob(driver={"env": [{"name": "A", "value": LARGE}]})
-    kept = Kept(most_bytes=150_000)
-    kept.put(Opened(job.job))
+    job = ReconciledJob(driver={"env": [{"name": "A", "value": LARGE}]})
+    kept = ObjectCache(most_bytes=150_000)
+    kept.put(ResourceObject(job.job))
     kept.put(a_copy("another"))
     assert kept[KEY].text is None
 
-    found = asyncio.run(opened(job.api, JOBS, kept, KEY))
+    found = asyncio.run(cached_object(job.api, JOBS, kept, KEY))
 
     assert found.spec == job.job["spec"]
-    assert [call.path for call in job.api.calls] == [JOBS.of(KEY)]
+    assert [call.path for call in job.api.calls] == [JOBS.object_path(KEY)]
     assert kept[KEY].text is not None
 
 
 def test_a_resource_that_is_gone_meanwhile_is_forgotten():
     """K9."""
-    job = OperatedJob()
-    kept = Kept(most_bytes=10)
-    kept.put(Opened(job.job))
-    del job.api.objects[JOBS.of(KEY)]
+    job = ReconciledJob()
+    kept = ObjectCache(most_bytes=10)
+    kept.put(ResourceObject(job.job))
+    del job.api.objects[JOBS.object_path(KEY)]
 
-    assert asyncio.run(opened(job.api, JOBS, kept, KEY)) is None
+    assert asyncio.run(cached_object(job.api, JOBS, kept, KEY)) is None
     assert KEY not in kept
 
 
 def test_a_resource_without_its_text_still_tells_news_from_repetition():
     """K3 K9: a job whose copy was dropped is not rung for by each of our own writes."""
-    kept = Kept(most_bytes=10)
+    kept = ObjectCache(most_bytes=10)
     kept.put(a_copy(version=5))
 
     assert not kept.put(a_copy(version=5))
@@ -68,13 +68,13 @@ def test_a_resource_without_its_text_still_tells_news_from_repetition():
 
 def test_a_specification_that_is_refused_for_its_size_is_not_kept():
     """K9: only how large it is."""
-    kept = Kept(most_bytes=10**9)
+    kept = ObjectCache(most_bytes=10**9)
     body = a_copy()
     body.body["spec"]["driver"]["env"] *= 2
 
     kept.put(body)
 
-    found = kept[KEY].opened()
+    found = kept[KEY].to_object()
     assert kept.held_bytes < 1_000
     assert found.spec == {}
     assert found.spec_bytes == body.spec_bytes > LARGEST_SPEC_BYTES
@@ -83,7 +83,7 @@ def test_a_specification_that_is_refused_for_its_size_is_not_kept():
 def test_annotations_that_ask_for_nothing_are_not_kept():
     """K9: kubectl and others write a copy of the whole object there."""
     others = {"kubectl.kubernetes.io/last-applied-configuration": LARGE, "a": LARGE}
-    kept = Kept(most_bytes=10**9)
+    kept = ObjectCache(most_bytes=10**9)
     kept.put(a_copy(annotations=others))
     before = kept.held_bytes
 
@@ -95,18 +95,18 @@ def test_annotations_that_ask_for_nothing_are_not_kept():
 def test_a_long_annotation_means_the_same_before_and_after_it_was_kept():
     """K5: or it would ask for two savepoints."""
     body = a_copy(annotations={"weir.dev/savepoint": LARGE})
-    kept = Kept(most_bytes=10**9)
+    kept = ObjectCache(most_bytes=10**9)
     kept.put(body)
 
-    assert kept[KEY].opened().annotations == body.annotations
+    assert kept[KEY].to_object().annotations == body.annotations
 
 
 def test_a_dropped_resource_leaves_no_bytes_behind():
     """K9."""
-    kept = Kept(most_bytes=10**9)
+    kept = ObjectCache(most_bytes=10**9)
     for _ in range(3):
         kept.put(a_copy())
         kept.drop(KEY)
-    kept.drop(Key("shop", "never-there"))
+    kept.drop(NamespacedName("shop", "never-there"))
 
     assert (kept.held_bytes, len(kept)) == (0, 0)

@@ -8,15 +8,15 @@ from weir_operator.cluster.observation import (
     MOST_FINALIZERS,
     MOST_NEEDS,
     OUT_OF_SERVICE,
-    Trouble,
-    kind_of_volume,
-    see_disposal,
-    see_node,
-    see_pod,
-    see_volume,
+    ContainerProblem,
+    parse_disposal,
+    parse_node,
+    parse_pod,
+    parse_volume,
+    volume_kind,
 )
 from weir_operator.plan.local_recovery import EmptyDir, EphemeralClaim, HostPath, OtherVolume
-from weir_operator.plan.observed_state import Disposal, Leaving, Terminated, Up, Waiting
+from weir_operator.plan.observed_state import Disposal, Running, Terminated, Terminating, Waiting
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PATIENCE = timedelta(seconds=40)
@@ -27,7 +27,7 @@ def a_pod(status=None, role="driver", spec=None, **metadata):
     owner = {"uid": "uid-1", "name": "orders", "controller": True}
     known = {"name": "p", "namespace": "shop", "uid": "u", "resourceVersion": "1"}
     more = {"labels": labels, "ownerReferences": [owner]} | metadata
-    return see_pod({"metadata": known | more, "spec": spec or {}, "status": status or {}})
+    return parse_pod({"metadata": known | more, "spec": spec or {}, "status": status or {}})
 
 
 def container(name="driver", **state):
@@ -38,7 +38,7 @@ def container(name="driver", **state):
     ("status", "stage"),
     [
         ({}, Waiting()),
-        (container(running={}), Up()),
+        (container(running={}), Running()),
         (container("sidecar", running={}), Waiting()),
         (container(waiting={"reason": "ImagePullBackOff"}), Waiting("ImagePullBackOff")),
         (
@@ -78,7 +78,7 @@ def test_how_far_a_driver_is(status, stage):
 
 
 def test_a_pod_knows_its_owner_not_only_its_labels():
-    """K2: anybody can write labels."""
+    """K2: any user can write labels."""
     assert a_pod().owner_uid == "uid-1"
     assert a_pod(ownerReferences=[{"uid": "x", "controller": False}]).owner_uid == ""
     assert a_pod(labels={"app": "other"}) is None
@@ -107,7 +107,7 @@ NEEDY = {
 
 
 def test_a_driver_says_what_it_cannot_start_without():
-    """K7: Secrets and ConfigMaps, mounted or read; nobody asks for those of executors."""
+    """K7: Secrets and ConfigMaps, mounted or read; those of executors are ignored."""
     assert a_pod(spec=NEEDY).needs == {
         ("Secret", "our-tls"),
         ("Secret", "keys"),
@@ -122,12 +122,12 @@ def test_an_executor_in_trouble_says_why():
     """K7: one word, and what Kubernetes said."""
     waiting = {"reason": "ErrImagePull", "message": "not found"}
     pod = a_pod(container("executor", waiting=waiting), role="executor")
-    assert pod.trouble == Trouble("ErrImagePull", "not found")
+    assert pod.problem == ContainerProblem("ErrImagePull", "not found")
 
 
 def a_node(status="True", since="2026-01-01T00:00:00Z", taints=()):
     ready = {"type": "Ready", "status": status, "lastTransitionTime": since}
-    return see_node(
+    return parse_node(
         {
             "metadata": {"name": "n"},
             "spec": {"taints": [{"key": taint} for taint in taints]},
@@ -137,7 +137,7 @@ def a_node(status="True", since="2026-01-01T00:00:00Z", taints=()):
 
 
 def test_a_node_is_lost_after_a_silence_or_by_a_persons_word():
-    """K10: pods are deleted by force only where nobody ends them."""
+    """K10: pods are deleted by force only on lost nodes."""
     assert not a_node().is_lost(NOW + PATIENCE, PATIENCE)
     assert not a_node("Unknown").is_lost(NOW + PATIENCE / 2, PATIENCE)
     assert a_node("Unknown").is_lost(NOW + PATIENCE, PATIENCE)
@@ -146,7 +146,7 @@ def test_a_node_is_lost_after_a_silence_or_by_a_persons_word():
 
 def test_a_node_of_which_nothing_is_known_lives():
     """K10: a doubt says no."""
-    assert not see_node({"metadata": {"name": "n"}}).is_lost(NOW + PATIENCE, PATIENCE)
+    assert not parse_node({"metadata": {"name": "n"}}).is_lost(NOW + PATIENCE, PATIENCE)
 
 
 @pytest.mark.parametrize(
@@ -162,13 +162,13 @@ def test_a_node_of_which_nothing_is_known_lives():
 )
 def test_what_a_volume_is(volume, seen):
     """K8: only a disk of the node keeps copies."""
-    assert see_volume(volume) == seen
+    assert parse_volume(volume) == seen
 
 
 def test_what_is_behind_a_claim():
     """K8: by the field of the PersistentVolume."""
-    assert kind_of_volume({"spec": {"capacity": {}, "local": {"path": "/d"}}}) == "local"
-    assert kind_of_volume({"spec": {"somethingNew": {}}}) == "unknown"
+    assert volume_kind({"spec": {"capacity": {}, "local": {"path": "/d"}}}) == "local"
+    assert volume_kind({"spec": {"somethingNew": {}}}) == "unknown"
 
 
 @pytest.mark.parametrize(
@@ -178,36 +178,36 @@ def test_what_is_behind_a_claim():
 def test_how_far_a_disposal_is(condition, seen):
     """K5: by the Job's own conditions."""
     status = {"conditions": [{"type": condition, "status": "True"}]}
-    assert see_disposal({"status": status}) is seen
+    assert parse_disposal({"status": status}) is seen
 
 
 @pytest.mark.parametrize(
-    ("metadata", "leaving"),
+    ("metadata", "terminating"),
     [
         ({}, None),
         ({"finalizers": ["example.com/hold"]}, None),
-        ({"deletionTimestamp": "2026-01-01T00:00:00Z"}, Leaving(NOW)),
+        ({"deletionTimestamp": "2026-01-01T00:00:00Z"}, Terminating(NOW)),
         (
             {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30},
-            Leaving(NOW),
+            Terminating(NOW),
         ),
         (
             {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0},
-            Leaving(NOW, is_forced=True),
+            Terminating(NOW, is_forced=True),
         ),
         (
             {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["example.com/hold"]},
-            Leaving(NOW, ("example.com/hold",)),
+            Terminating(NOW, ("example.com/hold",)),
         ),
     ],
 )
-def test_a_pod_that_was_told_to_end_says_by_when_and_what_holds_it(metadata, leaving):
+def test_a_pod_that_was_told_to_end_says_by_when_and_what_holds_it(metadata, terminating):
     """K10."""
-    assert a_pod(**metadata).leaving == leaving
+    assert a_pod(**metadata).terminating == terminating
 
 
 def test_what_is_kept_of_a_pod_has_a_limit():
-    """K9 X3: whoever may make pods writes as much into one as fits."""
+    """K9 X3: a user may write as much into a pod as fits."""
     variables = [
         {"name": f"V{n}", "valueFrom": {"secretKeyRef": {"name": f"s{n}", "key": "k"}}}
         for n in range(1_000)
@@ -220,5 +220,5 @@ def test_what_is_kept_of_a_pod_has_a_limit():
     )
 
     assert len(pod.needs) == MOST_NEEDS
-    assert len(pod.leaving.held_by) == MOST_FINALIZERS
-    assert pod.last_words == ""
+    assert len(pod.terminating.held_by) == MOST_FINALIZERS
+    assert pod.termination_message == ""

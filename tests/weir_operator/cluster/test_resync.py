@@ -2,66 +2,70 @@
 
 import asyncio
 
-from reconciled_job import KEY, NAMESPACE, OperatedJob, a_snapshot
-from weir_operator.cluster.api_paths import JOBS, PODS, Key
-from weir_operator.cluster.resync import sweep
+from reconciled_job import KEY, NAMESPACE, ReconciledJob, a_snapshot
+from weir_operator.cluster.api_paths import JOBS, PODS, NamespacedName
+from weir_operator.cluster.resync import resync
 
 
 def swept(job):
-    return asyncio.run(sweep(job.api, job.watched, (None,)))
+    return asyncio.run(resync(job.api, job.cache, (None,)))
 
 
 def test_everything_new_is_stirred_at_the_start():
     """K3: after a restart every job is looked at."""
-    job = OperatedJob()
+    job = ReconciledJob()
     job.api.put(*a_snapshot("before"))
 
-    stirred = swept(job)
+    changed = swept(job)
 
-    assert stirred.jobs == {KEY}
-    assert stirred.snapshots == {Key(NAMESPACE, "before")}
+    assert changed.jobs == {KEY}
+    assert changed.snapshots == {NamespacedName(NAMESPACE, "before")}
     assert swept(job).jobs == frozenset()
 
 
 def test_what_is_gone_is_forgotten_and_stirs():
     """K10: a missed deletion is noticed at last."""
-    job = OperatedJob()
-    job.look()
+    job = ReconciledJob()
+    job.reconcile()
     path, snapshot = a_snapshot("before")
     job.api.put(path, snapshot)
     swept(job)
-    for gone in (path, PODS.of(Key(NAMESPACE, "orders-driver-1")), JOBS.of(KEY)):
+    for gone in (
+        path,
+        PODS.object_path(NamespacedName(NAMESPACE, "orders-driver-1")),
+        JOBS.object_path(KEY),
+    ):
         del job.api.objects[gone]
 
-    stirred = swept(job)
+    changed = swept(job)
 
-    assert stirred.jobs == {KEY}
-    assert stirred.snapshots == {Key(NAMESPACE, "before")}
-    assert (job.watched.jobs, job.watched.pods_of(KEY)) == ({}, ())
+    assert changed.jobs == {KEY}
+    assert changed.snapshots == {NamespacedName(NAMESPACE, "before")}
+    assert (job.cache.jobs, job.cache.pods_of(KEY)) == ({}, ())
 
 
 def test_a_pod_that_came_during_the_list_is_kept():
     """K3: absence from an old list proves nothing."""
-    job = OperatedJob()
-    job.look()
-    (pod,) = job.watched.pods_of(KEY)
-    job.watched.drop_pod(pod)
-    kept = job.api.objects.pop(PODS.of(Key(NAMESPACE, "orders-driver-1")))
+    job = ReconciledJob()
+    job.reconcile()
+    (pod,) = job.cache.pods_of(KEY)
+    job.cache.drop_pod(pod)
+    kept = job.api.objects.pop(PODS.object_path(NamespacedName(NAMESPACE, "orders-driver-1")))
 
     def arrives(request):
-        if request.place is PODS:
-            job.watched.put_pod(pod)
+        if request.api_resource is PODS:
+            job.cache.put_pod(pod)
 
     job.api.before = arrives
     swept(job)
 
-    assert job.watched.pods_of(KEY) == (pod,)
+    assert job.cache.pods_of(KEY) == (pod,)
     assert kept["metadata"]["uid"] == pod.uid
 
 
 def test_large_resources_are_listed_a_few_at_a_time():
     """K9: a page is in memory at once, and one resource may have 1.5 MiB."""
-    job = OperatedJob()
+    job = ReconciledJob()
 
     swept(job)
 

@@ -1,17 +1,17 @@
-"""A driver that is not heard, or not believed, is said to be so with the cause, until it is."""
+"""An unreachable or untrusted driver is reported with the cause, as long as it lasts."""
 
 from datetime import timedelta
 
 import pytest
 
-from reconciled_job import NAMESPACE, SILENCE, OperatedJob
+from reconciled_job import NAMESPACE, UNREACHABLE, ReconciledJob
 from weir.api.report import JobPhase
-from weir_operator.cluster.api_paths import SECRETS, Key
-from weir_operator.cluster.driver_credentials import MISSED
-from weir_operator.plan.observed_state import DriverReport, Silence
+from weir_operator.cluster.api_paths import SECRETS, NamespacedName
+from weir_operator.cluster.driver_credentials import MISSING_TTL
+from weir_operator.plan.observed_state import DriverReport, Unreachable
 
-SECRET = SECRETS.of(Key(NAMESPACE, "our-tls"))
-MISTRUST = Silence("the operator does not trust its certificate", is_mistrust=True)
+SECRET = SECRETS.object_path(NamespacedName(NAMESPACE, "our-tls"))
+MISTRUST = Unreachable("the operator does not trust its certificate", is_untrusted=True)
 
 
 def put_authority(job, **entries):
@@ -19,7 +19,7 @@ def put_authority(job, **entries):
 
 
 def an_encrypted_job():
-    job = OperatedJob(tlsSecret="our-tls")
+    job = ReconciledJob(tlsSecret="our-tls")
     put_authority(job, **{"ca.crt": "theirs"})
     return job.is_running()
 
@@ -34,26 +34,26 @@ def events(job, reason):
 
 
 @pytest.mark.parametrize(
-    ("silence", "degraded"), [(SILENCE, "AsExpected"), (MISTRUST, "DriverMistrusted")]
+    ("unreachable", "degraded"), [(UNREACHABLE, "Healthy"), (MISTRUST, "DriverMistrusted")]
 )
-def test_the_cause_of_a_silence_reaches_the_status(silence, degraded):
+def test_the_cause_of_a_silence_reaches_the_status(unreachable, degraded):
     """K7 X1."""
     job = an_encrypted_job()
-    job.driver.answer = lambda _: silence
-    job.look()
+    job.driver.answer = lambda _: unreachable
+    job.reconcile()
 
-    assert condition(job, "Ready").message == f"orders-driver-1: {silence.why}"
+    assert condition(job, "Ready").message == f"orders-driver-1: {unreachable.why}"
     assert condition(job, "Degraded").reason == degraded
-    assert len(events(job, "DriverMistrusted")) == (silence is MISTRUST)
+    assert len(events(job, "DriverMistrusted")) == (unreachable is MISTRUST)
 
 
 def test_a_secret_without_an_authority_is_named():
     """K7 X1 U3: no certificate at all is trusted then."""
-    job = OperatedJob(tlsSecret="our-tls")
+    job = ReconciledJob(tlsSecret="our-tls")
     put_authority(job, **{"tls.crt": "a certificate"})
     job.is_running()
 
-    assert job.driver.lines == []
+    assert job.driver.endpoints == []
     degraded = condition(job, "Degraded")
     assert degraded.reason == "DriverMistrusted"
     assert "the Secret our-tls holds no ca.crt" in degraded.message
@@ -62,14 +62,16 @@ def test_a_secret_without_an_authority_is_named():
 def test_a_secret_that_was_mended_is_soon_believed():
     """K7 X1: without waiting for as long as one that works is kept."""
     job = an_encrypted_job()
-    job.driver.answer = lambda line: (
-        DriverReport(line.attempt, JobPhase.RUNNING) if line.authority == "ours" else MISTRUST
+    job.driver.answer = lambda endpoint: (
+        DriverReport(endpoint.attempt, JobPhase.RUNNING)
+        if endpoint.authority == "ours"
+        else MISTRUST
     )
-    job.look()
+    job.reconcile()
     put_authority(job, **{"ca.crt": "ours"})
 
-    job.time += MISSED + timedelta(seconds=1)
-    job.look()
+    job.time += MISSING_TTL + timedelta(seconds=1)
+    job.reconcile()
 
     assert condition(job, "Ready").status == "True"
     assert condition(job, "Degraded").status == "False"

@@ -1,26 +1,26 @@
-"""What a watch shows is kept, and rings for whom it concerns; our own writes ring for nobody."""
+"""Watch events update the cache and enqueue resources; the operator's own writes do not."""
 
 from dataclasses import dataclass, field
 
 import kopf
 
-from fake_api_server import LittleApi
+from fake_api_server import FakeApiServer
 from reconciled_job import KEY, a_job, a_snapshot
-from weir_operator.cluster.api_paths import Key
-from weir_operator.cluster.informer_cache import Watched
-from weir_operator.cluster.resource_object import FINALIZER, Opened
-from weir_operator.controller.informers import Watches, registry_of, settings_of
-from weir_operator.controller.watch_probe import Canary
+from weir_operator.cluster.api_paths import NamespacedName
+from weir_operator.cluster.informer_cache import InformerCache
+from weir_operator.cluster.resource_object import FINALIZER, ResourceObject
+from weir_operator.controller.informers import Informers, kopf_registry, kopf_settings
+from weir_operator.controller.watch_probe import WatchProbe
 
 
 @dataclass
 class Bell:
-    """A desk that only hears."""
+    """A work queue that only records."""
 
-    rung: list[Key] = field(default_factory=list)
+    enqueued: list[NamespacedName] = field(default_factory=list)
 
-    def ring(self, key):
-        self.rung.append(key)
+    def enqueue(self, key):
+        self.enqueued.append(key)
 
 
 class Watching:
@@ -28,9 +28,9 @@ class Watching:
 
     def __init__(self):
         self.jobs, self.snapshots = Bell(), Bell()
-        self.watched = Watched()
-        canary = Canary(LittleApi(), "weir-system")
-        self.watches = Watches(self.watched, self.jobs, self.snapshots, canary)
+        self.cache = InformerCache()
+        probe = WatchProbe(FakeApiServer(), "weir-system")
+        self.watches = Informers(self.cache, self.jobs, self.snapshots, probe)
 
     def shows_job(self, version, status=None, **metadata):
         body = a_job()
@@ -54,7 +54,7 @@ def test_a_new_job_rings():
     """K1: apply starts it."""
     watching = Watching()
     watching.shows_job(1)
-    assert watching.jobs.rung == [KEY]
+    assert watching.jobs.enqueued == [KEY]
 
 
 def test_a_status_that_we_wrote_rings_for_nobody():
@@ -63,11 +63,11 @@ def test_a_status_that_we_wrote_rings_for_nobody():
     watching.shows_job(1)
     written = {**a_job(), "status": {"state": "Starting"}}
     written["metadata"] = {**written["metadata"], "resourceVersion": "2"}
-    watching.watched.put_job(Opened(written))
+    watching.cache.put_job(ResourceObject(written))
 
     watching.shows_job(2, status={"state": "Starting"})
 
-    assert watching.jobs.rung == [KEY]
+    assert watching.jobs.enqueued == [KEY]
 
 
 def test_an_edit_an_annotation_and_a_deletion_ring():
@@ -77,7 +77,7 @@ def test_an_edit_an_annotation_and_a_deletion_ring():
     watching.shows_job(2, generation=2)
     watching.shows_job(3, generation=2, annotations={"weir.dev/savepoint": "a"})
     watching.shows_job(4, generation=2, deletionTimestamp="2026-01-01T00:00:00Z")
-    assert watching.jobs.rung == [KEY] * 4
+    assert watching.jobs.enqueued == [KEY] * 4
 
 
 def test_an_old_copy_never_replaces_a_newer_one():
@@ -85,7 +85,7 @@ def test_an_old_copy_never_replaces_a_newer_one():
     watching = Watching()
     watching.shows_job(9, generation=2)
     watching.shows_job(8)
-    assert watching.watched.jobs[KEY].opened().generation == 2
+    assert watching.cache.jobs[KEY].to_object().generation == 2
 
 
 def test_a_snapshot_hears_when_its_job_has_moved_on():
@@ -93,16 +93,16 @@ def test_a_snapshot_hears_when_its_job_has_moved_on():
     watching = Watching()
     _, snapshot = a_snapshot("before")
     snapshot["metadata"] |= {"uid": "s", "resourceVersion": "1"}
-    watching.watched.put_snapshot(Opened(snapshot))
+    watching.cache.put_snapshot(ResourceObject(snapshot))
     point = {"restorePoint": {"path": "s3://weir/savepoints/1"}}
     watching.shows_job(1, status=point)
-    watching.snapshots.rung.clear()
+    watching.snapshots.enqueued.clear()
 
     watching.shows_job(2, status={**point, "restarts": 1})
-    assert watching.snapshots.rung == []
+    assert watching.snapshots.enqueued == []
 
     watching.shows_job(3, status={})
-    assert watching.snapshots.rung == [Key("shop", "before")]
+    assert watching.snapshots.enqueued == [NamespacedName("shop", "before")]
 
 
 def test_a_node_that_falls_silent_rings_for_the_jobs_on_it_and_one_that_lives_on_does_not():
@@ -111,20 +111,20 @@ def test_a_node_that_falls_silent_rings_for_the_jobs_on_it_and_one_that_lives_on
     watching.shows_job(1)
     watching.shows_pod_on("node-1")
     watching.shows_node("node-1", "True")
-    watching.jobs.rung.clear()
+    watching.jobs.enqueued.clear()
 
     watching.shows_node("node-1", "True")
     watching.shows_node("node-2", "Unknown")
-    assert watching.jobs.rung == []
+    assert watching.jobs.enqueued == []
 
     watching.shows_node("node-1", "Unknown")
-    assert watching.jobs.rung == [KEY]
+    assert watching.jobs.enqueued == [KEY]
 
 
 def test_kopf_adds_no_finalizer_and_does_not_know_ours():
     """K10: it removes what bears its own name from objects that it has nothing to do for."""
-    settings = settings_of()
-    registry = registry_of(Watching().watches, None, sees_nodes=True)
+    settings = kopf_settings()
+    registry = kopf_registry(Watching().watches, None, watches_nodes=True)
 
     assert settings.persistence.finalizer != FINALIZER
     assert not settings.posting.enabled
@@ -132,16 +132,16 @@ def test_kopf_adds_no_finalizer_and_does_not_know_ours():
 
 
 def test_a_job_whose_end_no_watch_has_shown_is_forgotten():
-    """K9: a sweep drops it, and what its snapshots were told goes at the next news of any job."""
+    """K9: a resync drops it, and its snapshots' fields are dropped at the next event of any job."""
     watching = Watching()
     _, snapshot = a_snapshot("before")
     snapshot["metadata"] |= {"uid": "s", "resourceVersion": "1"}
-    watching.watched.put_snapshot(Opened(snapshot))
+    watching.cache.put_snapshot(ResourceObject(snapshot))
     watching.shows_job(1)
-    watching.watched.drop_job(KEY)
+    watching.cache.drop_job(KEY)
     watching.shows_job(2, name="another")
-    watching.snapshots.rung.clear()
+    watching.snapshots.enqueued.clear()
 
     watching.shows_job(3)
 
-    assert watching.snapshots.rung == [Key(KEY.namespace, "before")]
+    assert watching.snapshots.enqueued == [NamespacedName(KEY.namespace, "before")]

@@ -5,26 +5,26 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from reconciled_job import KEY, SILENCE
+from reconciled_job import KEY, UNREACHABLE
 from weir.api.report import JobPhase
-from weir_operator.controller.report_watcher import Listening
-from weir_operator.driver_client import Line, Told
-from weir_operator.plan.observed_state import DriverReport, Silence
+from weir_operator.controller.report_watcher import ReportWatcher
+from weir_operator.driver_client import DriverEndpoint, VersionedReport
+from weir_operator.plan.observed_state import DriverReport, Unreachable
 
-PATIENCE_S = 20.0
-LINE = Line("10.0.0.7", 8081, 1, "token")
+TIMEOUT_S = 20.0
+LINE = DriverEndpoint("10.0.0.7", 8081, 1, "token")
 POD = "uid-of-the-pod"
 
 
 def said(version, phase=JobPhase.RUNNING):
-    return Told(DriverReport(1, phase), version)
+    return VersionedReport(DriverReport(1, phase), version)
 
 
 @dataclass
 class Talker:
-    """A driver that answers a question for its report now, and one for its news when told to."""
+    """A driver that returns its report at once, and its next report on request."""
 
-    now: Told | Silence = SILENCE
+    now: VersionedReport | Unreachable = UNREACHABLE
     asked: int = 0
     questions: asyncio.Queue = field(default_factory=asyncio.Queue)
     """The versions after which it was asked for news."""
@@ -35,7 +35,7 @@ class Talker:
         self.asked += 1
         return self.now
 
-    async def news(self, _, after):
+    async def next_report(self, _, after):
         self.questions.put_nowait(after)
         try:
             return await self.answers.get()
@@ -44,31 +44,31 @@ class Talker:
             raise
 
 
-class Heard:
+class CallObserver:
     """A listener, its driver and its bell."""
 
-    def __init__(self, told=SILENCE):
-        self.driver = Talker(told)
-        self.rung = asyncio.Queue()
-        self.listening = Listening(self.driver, self.rung.put_nowait, pause_s=0.001)
+    def __init__(self, report=UNREACHABLE):
+        self.driver = Talker(report)
+        self.enqueued = asyncio.Queue()
+        self.reports = ReportWatcher(self.driver, self.enqueued.put_nowait, pause_s=0.001)
 
-    async def report(self, pod=POD, line=LINE):
-        return await self.listening.heard(KEY, pod, line)
+    async def report(self, pod=POD, endpoint=LINE):
+        return await self.reports.latest(KEY, pod, endpoint)
 
-    async def hears(self, told):
+    async def hears(self, report):
         """The driver says it, and its job rings."""
-        self.driver.answers.put_nowait(told)
-        assert await self.rung.get() == KEY
+        self.driver.answers.put_nowait(report)
+        assert await self.enqueued.get() == KEY
 
 
-def heard(act, told=SILENCE):
+def latest(act, report=UNREACHABLE):
     """Let it act on a listener whose driver says that, and listen no more."""
 
     async def acted():
-        listener = Heard(told)
-        async with asyncio.timeout(PATIENCE_S):
+        listener = CallObserver(report)
+        async with asyncio.timeout(TIMEOUT_S):
             await act(listener)
-            await listener.listening.close()
+            await listener.reports.close()
 
     asyncio.run(acted())
 
@@ -81,7 +81,7 @@ def test_what_a_driver_said_last_holds_while_its_next_word_is_waited_for():
             assert await listener.report() == DriverReport(1, JobPhase.RUNNING)
         assert listener.driver.asked == 1
 
-    heard(act, said("1"))
+    latest(act, said("1"))
 
 
 def test_news_rings_and_is_what_the_next_look_hears():
@@ -95,7 +95,7 @@ def test_news_rings_and_is_what_the_next_look_hears():
         assert [await listener.driver.questions.get() for _ in range(2)] == ["1", "2"]
         assert listener.driver.asked == 1
 
-    heard(act, said("1"))
+    latest(act, said("1"))
 
 
 def test_a_driver_without_news_rings_for_nobody():
@@ -106,9 +106,9 @@ def test_a_driver_without_news_rings_for_nobody():
         listener.driver.answers.put_nowait(said("1"))
         assert [await listener.driver.questions.get() for _ in range(2)] == ["1", "1"]
 
-        assert listener.rung.empty()
+        assert listener.enqueued.empty()
 
-    heard(act, said("1"))
+    latest(act, said("1"))
 
 
 def test_silence_rings_and_the_driver_is_asked_again():
@@ -116,24 +116,24 @@ def test_silence_rings_and_the_driver_is_asked_again():
 
     async def act(listener):
         await listener.report()
-        await listener.hears(SILENCE)
-        listener.driver.now = SILENCE
+        await listener.hears(UNREACHABLE)
+        listener.driver.now = UNREACHABLE
 
-        assert await listener.report() is SILENCE
+        assert await listener.report() is UNREACHABLE
         await listener.hears(said("2"))
         assert await listener.report() == DriverReport(1, JobPhase.RUNNING)
 
-    heard(act, said("1"))
+    latest(act, said("1"))
 
 
 def test_a_driver_that_does_not_answer_is_not_listened_to():
     """K10: a look asks again, and hears when it is there."""
 
     async def act(listener):
-        assert await listener.report() is SILENCE
+        assert await listener.report() is UNREACHABLE
         assert listener.driver.questions.empty()
 
-    heard(act)
+    latest(act)
 
 
 def test_a_driver_that_gives_no_version_is_asked_by_every_look():
@@ -143,13 +143,13 @@ def test_a_driver_that_gives_no_version_is_asked_by_every_look():
         assert await listener.report() == await listener.report()
         assert listener.driver.asked == 2
 
-    heard(act, said(""))
+    latest(act, said(""))
 
 
 @pytest.mark.parametrize(
-    ("pod", "line"), [("another", LINE), (POD, Line("10.0.0.8", 8081, 2, "token"))]
+    ("pod", "endpoint"), [("another", LINE), (POD, DriverEndpoint("10.0.0.8", 8081, 2, "token"))]
 )
-def test_the_word_of_another_driver_is_not_heard(pod, line):
+def test_the_word_of_another_driver_is_not_heard(pod, endpoint):
     """K3: each attempt speaks for itself."""
 
     async def act(listener):
@@ -157,10 +157,10 @@ def test_the_word_of_another_driver_is_not_heard(pod, line):
         await listener.driver.questions.get()
         listener.driver.now = said("9", JobPhase.CREATED)
 
-        assert (await listener.report(pod, line)).phase is JobPhase.CREATED
+        assert (await listener.report(pod, endpoint)).phase is JobPhase.CREATED
         await listener.driver.was_left.wait()
 
-    heard(act, said("1"))
+    latest(act, said("1"))
 
 
 def test_a_job_that_is_forgotten_is_listened_to_no_more():
@@ -169,8 +169,8 @@ def test_a_job_that_is_forgotten_is_listened_to_no_more():
     async def act(listener):
         await listener.report()
         await listener.driver.questions.get()
-        listener.listening.forget(KEY)
+        listener.reports.forget(KEY)
 
         await listener.driver.was_left.wait()
 
-    heard(act, said("1"))
+    latest(act, said("1"))

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from crd_admission import admit
-from invalid_specs import SOUND, cases, laid_over
+from invalid_specs import SOUND, cases, overlaid
 from weir.api import RestartType
 from weir_operator.crd.cel_rules import job_rules, snapshot_rules
 from weir_operator.crd.definitions import job_definition, snapshot_definition
-from weir_operator.resource import CheckpointedJobSpec, Refused, judge_job, judge_snapshot
+from weir_operator.resource import CheckpointedJobSpec, Rejected, validate_job, validate_snapshot
 from weir_operator.resource.validation import LARGEST_SPEC_BYTES
 
 TABLE = Path(__file__).parent.parent / "resource" / "refusals.txt"
@@ -67,26 +67,26 @@ LARGE = {
 @pytest.mark.parametrize("part", LARGE)
 def test_a_specification_too_large_is_refused_by_both(part):
     """K1 K9: wherever its text is, and however little of it each part has."""
-    spec = laid_over(SOUND, LARGE[part])
+    spec = overlaid(SOUND, LARGE[part])
 
     assert admit(JOB, a_job(spec)).by_rule == tuple(rule.message for rule in SIZES)
-    assert "131072 bytes" in str(judge_job("orders", spec))
+    assert "131072 bytes" in str(validate_job("orders", spec))
 
 
 def test_a_large_specification_below_the_limit_is_admitted():
     """K1."""
-    spec = laid_over(SOUND, {"driver": {"env": VARIABLES[:15]}})
+    spec = overlaid(SOUND, {"driver": {"env": VARIABLES[:15]}})
 
     assert admit(JOB, a_job(spec)).by_rule == ()
-    assert isinstance(judge_job("orders", spec), CheckpointedJobSpec)
+    assert isinstance(validate_job("orders", spec), CheckpointedJobSpec)
 
 
 def test_a_pod_template_too_large_is_left_to_the_operator():
     """K1 K9: a rule cannot see what a template holds."""
-    spec = laid_over(SOUND, {"driver": {"podTemplate": {"metadata": {"annotations": {"a": BIG}}}}})
+    spec = overlaid(SOUND, {"driver": {"podTemplate": {"metadata": {"annotations": {"a": BIG}}}}})
 
     assert admit(JOB, a_job(spec)).by_rule == ()
-    assert isinstance(judge_job("orders", spec), Refused)
+    assert isinstance(validate_job("orders", spec), Rejected)
 
 
 BIG = "x" * LARGEST_SPEC_BYTES
@@ -108,10 +108,10 @@ def test_an_amount_that_cannot_be_zero_is_refused_by_both(rule):
     place[field] = "0 B" if field == "memoryLimit" else "0 ms"
     if field == "failureRateInterval":
         place["type"] = "failure-rate"
-    given = laid_over(SOUND, above)
+    given = overlaid(SOUND, above)
 
     assert rule.message in admit(JOB, a_job(given)).by_rule
-    assert isinstance(judge_job("orders", given), Refused)
+    assert isinstance(validate_job("orders", given), Rejected)
 
 
 FIELDS = {
@@ -131,9 +131,9 @@ FIELDS = {
 @pytest.mark.parametrize("field", FIELDS)
 def test_both_agree_which_field_belongs_to_which_strategy(kind, field):
     """R2."""
-    given = laid_over(SOUND, {"restart": {"type": str(kind), field: FIELDS[field]}})
+    given = overlaid(SOUND, {"restart": {"type": str(kind), field: FIELDS[field]}})
 
-    by_operator = isinstance(judge_job("orders", given), Refused)
+    by_operator = isinstance(validate_job("orders", given), Rejected)
 
     assert bool(admit(JOB, a_job(given)).by_rule) == by_operator
 
@@ -210,13 +210,13 @@ def test_both_agree_which_field_belongs_to_which_strategy(kind, field):
 )
 def test_what_lies_beside_a_refusal_is_accepted_by_both(above):
     """A rule that refuses too much is as wrong, and a rule stricter than the operator misleads."""
-    given = laid_over(SOUND, above)
+    given = overlaid(SOUND, above)
     admission = admit(JOB, a_job(given))
 
     assert (admission.by_schema, admission.by_rule) == ((), ())
-    stored = judge_job("orders", admission.stored["spec"])
+    stored = validate_job("orders", admission.stored["spec"])
     assert isinstance(stored, CheckpointedJobSpec), stored
-    assert stored == judge_job("orders", given), "defaults filled in change nothing"
+    assert stored == validate_job("orders", given), "defaults filled in change nothing"
 
 
 @pytest.mark.parametrize(
@@ -240,19 +240,19 @@ def test_what_lies_beside_a_refusal_is_accepted_by_both(above):
 )
 def test_rules_tell_an_interval_that_makes_checkpoints(written, is_periodic):
     """C2: never one that does not, or a sound specification would be refused."""
-    given = laid_over(
+    given = overlaid(
         SOUND,
         {"checkpointing": {"interval": written, "storage": None}, "upgrade": {"mode": "stateless"}},
     )
 
     assert bool(admit(JOB, a_job(given)).by_rule) == is_periodic
-    assert isinstance(judge_job("orders", given), Refused) == is_periodic
+    assert isinstance(validate_job("orders", given), Rejected) == is_periodic
 
 
 @pytest.mark.parametrize("name", ["Orders", "1st", "orders-", "o" * 41, "o" * 40, "orders"])
 def test_both_agree_on_names(name):
     """K1, K2."""
-    by_operator = isinstance(judge_job(name, SOUND), Refused)
+    by_operator = isinstance(validate_job(name, SOUND), Rejected)
 
     assert bool(admit(JOB, a_job(SOUND, name)).by_rule) == by_operator
 
@@ -282,9 +282,9 @@ def judged_by_both(before, after):
     old = None if before is None else {"jobName": "orders", **before}
     new = {"jobName": "orders", **after}
     admission = admit(SNAPSHOT, {"spec": new}, old and {"spec": old})
-    known = None if old is None else judge_snapshot(old)
-    assert not isinstance(known, Refused)
-    return admission, judge_snapshot(new, known)
+    known = None if old is None else validate_snapshot(old)
+    assert not isinstance(known, Rejected)
+    return admission, validate_snapshot(new, known)
 
 
 @pytest.mark.parametrize(("before", "after"), SNAPSHOTS)
@@ -292,7 +292,7 @@ def test_both_agree_on_snapshots(before, after):
     """K5."""
     admission, judged = judged_by_both(before, after)
 
-    assert bool(admission.by_schema + admission.by_rule) == isinstance(judged, Refused)
+    assert bool(admission.by_schema + admission.by_rule) == isinstance(judged, Rejected)
 
 
 def test_every_rule_of_a_snapshot_has_refused_something():

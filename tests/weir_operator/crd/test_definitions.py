@@ -42,7 +42,7 @@ def test_the_files_are_made_from_the_models(name):
 
 
 def test_there_is_no_other_file():
-    """K1: a definition that nobody makes any more is not installed."""
+    """K1: a definition that is no longer generated is not installed."""
     assert {path.name for path in (ROOT / "crds").iterdir()} == set(FILES)
 
 

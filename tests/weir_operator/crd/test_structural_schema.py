@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from weir_operator.crd.structural_schema import UntranslatableSchema, structural_schema
 
 
-class Part(BaseModel):
+class Dependent(BaseModel):
     """A part."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
@@ -26,13 +26,13 @@ class Whole(BaseModel):
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
-    part: Part = Field(default_factory=Part)
+    part: Dependent = Field(default_factory=Dependent)
     """Its part."""
 
-    spare: Part | None = None
+    spare: Dependent | None = None
     """Another part."""
 
-    first: Part
+    first: Dependent
     """A part that must be there."""
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from sample_driver import LAST_STATE, OWNER, a_config, a_spec, an_order
+from sample_driver import LAST_STATE, OWNER, a_config, a_spec, an_attempt
 from weir.api.config import load_config
 from weir_operator.manifests import config
 from weir_operator.resource.status_fields import RestorePoint, RestoreType
@@ -72,7 +72,7 @@ def test_certificates_of_a_secret_are_where_it_is_mounted():
 
 def test_it_is_the_attempts_own_and_never_changes():
     """K3: an older driver that lives on is not handed what was meant for a newer one."""
-    made = config(OWNER, an_order())
+    made = config(OWNER, an_attempt())
 
     assert made["metadata"]["name"] == "orders-config-7"
     assert made["immutable"] is True

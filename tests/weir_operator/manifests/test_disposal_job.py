@@ -1,4 +1,4 @@
-"""The files of a snapshot are deleted by a Job of its own namespace."""
+"""The files of a snapshot are deleted by a Job in its namespace."""
 
 import pytest
 

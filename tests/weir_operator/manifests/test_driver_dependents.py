@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from sample_driver import OWNER, a_spec, an_order
+from sample_driver import OWNER, a_spec, an_attempt
 from weir_operator.manifests import budget, config, driver_pod, keys, network_policy, service
 
 
@@ -15,7 +15,7 @@ def test_the_keys_are_those_that_were_drawn():
 
 def test_no_other_manifest_holds_a_secret():
     """X4: all others name the one that does."""
-    others = [service(OWNER), config(OWNER, an_order()), driver_pod(OWNER, an_order())]
+    others = [service(OWNER), config(OWNER, an_attempt()), driver_pod(OWNER, an_attempt())]
 
     assert {manifest["kind"] for manifest in others}.isdisjoint({"Secret"})
     assert "stringData" not in json.dumps(others)
@@ -34,12 +34,12 @@ def test_the_service_leads_to_the_drivers_pod():
     """K2."""
     selector = service(OWNER)["spec"]["selector"]
 
-    assert selector.items() <= driver_pod(OWNER, an_order())["metadata"]["labels"].items()
+    assert selector.items() <= driver_pod(OWNER, an_attempt())["metadata"]["labels"].items()
 
 
 @pytest.mark.parametrize(("parallelism", "must_stay"), [(1, 0), (2, 1), (8, 7)])
 def test_a_cluster_may_take_one_executor_at_a_time(parallelism, must_stay):
-    """K9: Kubernetes can only be told how many must stay, since executors belong to a pod."""
+    """K9: only minAvailable works, since executors belong to a pod."""
     made = budget(OWNER, a_spec(parallelism=parallelism))["spec"]
 
     assert made["minAvailable"] == must_stay
@@ -59,7 +59,9 @@ def test_the_pods_of_a_job_are_reached_by_each_other_and_by_no_pod_of_another_jo
 
     assert (made["podSelector"], made["policyTypes"]) == (own, ["Ingress"])
     assert made["ingress"][0] == {"from": [{"podSelector": own}]}
-    assert own["matchLabels"].items() <= driver_pod(OWNER, an_order())["metadata"]["labels"].items()
+    assert (
+        own["matchLabels"].items() <= driver_pod(OWNER, an_attempt())["metadata"]["labels"].items()
+    )
 
 
 def test_the_operator_reaches_the_api_of_a_driver_and_nothing_else():
@@ -70,7 +72,7 @@ def test_the_operator_reaches_the_api_of_a_driver_and_nothing_else():
 
 
 def test_without_peers_nobody_else_is_let_in():
-    """K9: to Kubernetes, a rule with an empty list of peers means everybody."""
+    """K9: to Kubernetes, a rule with an empty list of peers allows all traffic."""
     (rule,) = network_policy(OWNER, ())["spec"]["ingress"]
 
     assert rule["from"]
@@ -81,7 +83,7 @@ def test_all_of_it_belongs_to_the_resource():
     made = [
         keys(OWNER, "", ""),
         service(OWNER),
-        config(OWNER, an_order()),
+        config(OWNER, an_attempt()),
         budget(OWNER, a_spec()),
         network_policy(OWNER, (OPERATOR,)),
     ]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sample_driver import LAST_STATE, OWNER, a_driver, an_order, mounts, named, variables
+from sample_driver import LAST_STATE, OWNER, a_driver, an_attempt, mounts, named, variables
 from weir.api.recovery_config import ClaimMode
 from weir_operator.manifests import driver_pod
 from weir_operator.manifests.security_context import SCRATCH
@@ -21,7 +21,7 @@ def main_container(pod):
     return named(pod["spec"]["containers"], "driver")
 
 
-def told(**above):
+def driver_environment(**above):
     return variables(main_container(a_driver(**above)))
 
 
@@ -59,7 +59,7 @@ def test_its_labels_say_whose_it_is_and_which_attempt():
 
 def test_the_same_order_makes_the_same_pod():
     """K3: made again after a crash, it is the one that is there."""
-    assert driver_pod(OWNER, an_order()) == driver_pod(OWNER, an_order())
+    assert driver_pod(OWNER, an_attempt()) == driver_pod(OWNER, an_attempt())
 
 
 @pytest.mark.parametrize(
@@ -96,10 +96,10 @@ def test_every_variable_that_it_sets_is_refused_to_users():
     """K2: who the driver is, the operator says."""
     path = point(RestoreType.PATH, path=SAVEPOINT, claim_mode=ClaimMode.CLAIM)
     every = {
-        **told(restore=path, local_recovery=True, **COPIES),
-        **told(restore=point(RestoreType.NOTHING)),
-        **told(restore=point(RestoreType.LAST_STATE, lowest_checkpoint=4)),
-        **told(recovery={"allowNonRestoredState": True}),
+        **driver_environment(restore=path, local_recovery=True, **COPIES),
+        **driver_environment(restore=point(RestoreType.NOTHING)),
+        **driver_environment(restore=point(RestoreType.LAST_STATE, lowest_checkpoint=4)),
+        **driver_environment(recovery={"allowNonRestoredState": True}),
     }
 
     assert set(every) - {"HOME"} == set(OWN_VARIABLES) - {"WEIR_PARALLELISM"}
@@ -107,7 +107,7 @@ def test_every_variable_that_it_sets_is_refused_to_users():
 
 def test_it_is_told_who_it_is():
     """K3 C17: the deployment names the submission, the attempt its report."""
-    variables = told()
+    variables = driver_environment()
 
     assert variables["WEIR_JOB"] == "orders-1f"
     assert variables["WEIR_ATTEMPT"] == "7"
@@ -135,7 +135,9 @@ START = {"WEIR_FROM", "WEIR_CLAIM", "WEIR_LOWEST_CHECKPOINT", "WEIR_FRESH"}
 )
 def test_it_starts_from_the_recorded_restore_point(restore, variables):
     """K4: and from nothing else that the specification may say."""
-    given = told(restore=restore, recovery={"path": "s3://bucket/first", "claimMode": "CLAIM"})
+    given = driver_environment(
+        restore=restore, recovery={"path": "s3://bucket/first", "claimMode": "CLAIM"}
+    )
 
     assert {name: given[name] for name in START & given.keys()} == variables
 
@@ -144,7 +146,9 @@ def test_a_path_that_a_driver_reported_is_not_expanded():
     """X3 X4: it could name the variable of a secret."""
     path = "s3://bucket/$(AWS_SECRET_ACCESS_KEY)"
 
-    assert told(restore=point(RestoreType.PATH, path=path))["WEIR_FROM"] == path.replace("$", "$$")
+    assert driver_environment(restore=point(RestoreType.PATH, path=path))[
+        "WEIR_FROM"
+    ] == path.replace("$", "$$")
 
 
 def test_keys_arrive_by_reference():
@@ -171,19 +175,22 @@ def test_local_copies_lie_where_the_user_has_mounted_the_volume():
     """K8 S13."""
     mounted = {**COPIES["executor"], "volumeMounts": [{"name": "copies", "mountPath": "/mnt/c"}]}
 
-    assert told(local_recovery=True, **COPIES | {"executor": mounted})["WEIR_LOCAL_DIR"] == "/mnt/c"
+    assert (
+        driver_environment(local_recovery=True, **COPIES | {"executor": mounted})["WEIR_LOCAL_DIR"]
+        == "/mnt/c"
+    )
 
 
 def test_no_local_copies_are_kept_on_a_volume_that_would_not_last():
     """K8."""
-    assert "WEIR_LOCAL_DIR" not in told(local_recovery=False, **COPIES)
+    assert "WEIR_LOCAL_DIR" not in driver_environment(local_recovery=False, **COPIES)
 
 
 def test_no_local_copies_are_kept_unasked():
     """K8."""
     volume = {name: COPIES[name] for name in ("localRecoveryVolume", "executor")}
 
-    assert "WEIR_LOCAL_DIR" not in told(local_recovery=True, **volume)
+    assert "WEIR_LOCAL_DIR" not in driver_environment(local_recovery=True, **volume)
 
 
 def test_a_user_adds_what_a_pod_can_have():
@@ -254,7 +261,7 @@ def test_it_may_do_no_more_than_it_must():
         "readOnlyRootFilesystem": True,
     }
     assert mounts(pod, "driver")[SCRATCH]["emptyDir"] == {}
-    assert told()["HOME"] == SCRATCH
+    assert driver_environment()["HOME"] == SCRATCH
 
 
 def test_the_kubelet_does_not_end_a_start_before_its_deadline():

@@ -64,7 +64,7 @@ def test_executors_have_the_keys_of_the_storage():
 
 
 def test_cpu_and_memory_are_left_to_spark_and_the_rest_is_not():
-    """K2: Spark writes what it was told of them into the pod."""
+    """K2: Spark sets them in the pod itself."""
     amounts = {"cpu": "1", "memory": "2Gi", "ephemeral-storage": "10Gi"}
 
     pod = template(executor={"resources": {"requests": amounts, "limits": {"gpu.io/gpu": 1}}})

@@ -1,4 +1,4 @@
-"""All that is made for one job, as it would be sent: read ``running-sums.yaml``.
+"""All that is made for one job, as it would be sent: read ``golden-manifests.yaml``.
 
 `pytest tests/weir_operator/manifests/test_whole.py --rewrite` accepts what has changed; read the
 difference.
@@ -12,7 +12,7 @@ import yaml
 
 from known_fields import unknown_fields
 from weir_operator.manifests import (
-    DriverOrder,
+    DriverAttempt,
     Owner,
     budget,
     config,
@@ -26,7 +26,7 @@ from weir_operator.resource import CheckpointedJobSpec
 from weir_operator.resource.snapshot import DisposalMeans
 from weir_operator.resource.status_fields import RestorePoint, RestoreType
 
-GOLDEN = Path(__file__).with_name("running-sums.yaml")
+GOLDEN = Path(__file__).with_name("golden-manifests.yaml")
 
 OWNER = Owner("running-sums", "default", "uid-of-the-job")
 SNAPSHOT = Owner("running-sums-nightly", "default", "uid-of-the-snapshot")
@@ -57,7 +57,7 @@ SPEC = CheckpointedJobSpec.model_validate(
         },
     }
 )
-ORDER = DriverOrder(
+ORDER = DriverAttempt(
     name="running-sums-driver-3",
     attempt=3,
     spec=SPEC,
@@ -103,7 +103,7 @@ Plainly.add_representer(str, _lines)
 
 
 def test_a_job_is_still_made_as_it_was(request):
-    """K2 K9: whoever changes a manifest sees what becomes of it."""
+    """K2 K9: a change of a manifest is visible in the review."""
     text = yaml.dump_all(MADE, Dumper=Plainly, sort_keys=False, allow_unicode=True, width=100)
 
     if request.config.getoption("--rewrite"):
@@ -114,7 +114,7 @@ def test_a_job_is_still_made_as_it_was(request):
 
 @pytest.mark.parametrize("manifest", MADE, ids=lambda manifest: manifest["kind"])
 def test_kubernetes_knows_every_field(manifest):
-    """K2: an unknown one has no effect, and nobody hears of it."""
+    """K2: an unknown one is silently ignored."""
     assert list(unknown_fields(manifest, f"V1{manifest['kind']}")) == []
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weir_operator.manifests.strategic_merge import laid_over
+from weir_operator.manifests.strategic_merge import strategic_merge
 
 NAMES = st.sampled_from("abc")
 VALUES = st.one_of(st.integers(0, 2), st.none(), st.lists(st.integers(0, 2), max_size=2))
@@ -46,15 +46,15 @@ def names(spec, field):
 @given(SPECS, SPECS)
 def test_what_was_laid_over_once_changes_nothing_the_second_time(below, above):
     """K3: a manifest that is made again is the same."""
-    once = laid_over(below, above)
+    once = strategic_merge(below, above)
 
-    assert laid_over(once, above) == once
+    assert strategic_merge(once, above) == once
 
 
 @given(SPECS, SPECS)
 def test_no_container_and_no_volume_is_lost(below, above):
     """K2: neither ours nor the user's."""
-    merged = laid_over(below, above)
+    merged = strategic_merge(below, above)
 
     for field in ("containers", "initContainers", "volumes"):
         assert names(merged, field) == names(below, field) | names(above, field)
@@ -63,7 +63,7 @@ def test_no_container_and_no_volume_is_lost(below, above):
 @given(SPECS)
 def test_nothing_over_a_pod_is_the_pod(spec):
     """K2."""
-    assert laid_over(spec, {}) == laid_over({}, spec) == spec
+    assert strategic_merge(spec, {}) == strategic_merge({}, spec) == spec
 
 
 def test_a_container_is_merged_into_its_namesake():
@@ -71,7 +71,7 @@ def test_a_container_is_merged_into_its_namesake():
     below = {"containers": [{"name": "driver", "image": "weir", "tty": False}]}
     above = {"containers": [{"name": "logs", "image": "fluent"}, {"name": "driver", "tty": True}]}
 
-    assert laid_over(below, above) == {
+    assert strategic_merge(below, above) == {
         "containers": [
             {"name": "driver", "image": "weir", "tty": True},
             {"name": "logs", "image": "fluent"},
@@ -84,7 +84,7 @@ def test_a_volume_takes_the_place_of_its_namesake():
     below = {"volumes": [{"name": "data", "emptyDir": {}}]}
     above = {"volumes": [{"name": "data", "hostPath": {"path": "/data"}}]}
 
-    assert laid_over(below, above) == above
+    assert strategic_merge(below, above) == above
 
 
 def test_a_mount_takes_the_place_of_the_one_at_its_path():
@@ -92,16 +92,18 @@ def test_a_mount_takes_the_place_of_the_one_at_its_path():
     below = {"volumeMounts": [{"name": "scratch", "mountPath": "/data"}]}
     above = {"volumeMounts": [{"name": "disk", "mountPath": "/data"}]}
 
-    assert laid_over(below, above) == above
+    assert strategic_merge(below, above) == above
 
 
 def test_sources_of_variables_are_joined():
     """K2: a template's Secret does not push out those of the storage."""
     below, above = {"envFrom": [{"secretRef": "s3"}]}, {"envFrom": [{"secretRef": "mail"}]}
 
-    assert laid_over(below, above) == {"envFrom": [{"secretRef": "s3"}, {"secretRef": "mail"}]}
+    assert strategic_merge(below, above) == {
+        "envFrom": [{"secretRef": "s3"}, {"secretRef": "mail"}]
+    }
 
 
 def test_any_other_list_is_replaced():
     """K2: half of two orders would be neither."""
-    assert laid_over({"tolerations": [1, 2]}, {"tolerations": [3]}) == {"tolerations": [3]}
+    assert strategic_merge({"tolerations": [1, 2]}, {"tolerations": [3]}) == {"tolerations": [3]}

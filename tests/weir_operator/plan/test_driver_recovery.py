@@ -1,17 +1,17 @@
 """How soon a lost driver is replaced: at once, unless one after the other has come to nothing."""
 
-from fake_cluster import LittleCluster, a_spec
+from fake_cluster import FakeCluster, a_spec
 from weir.api.report import JobPhase
-from weir_operator.plan.driver_recovery import wait_ms
+from weir_operator.plan.driver_recovery import backoff_ms
 from weir_operator.resource.status import LifecycleState
 
 A_WHILE_S = 20
 NEVER = {"storage": "s3://weir/checkpoints", "savepointDir": "s3://weir/savepoints"}
-"""Checkpoints only when somebody asks for one."""
+"""Checkpoints only on request."""
 
 
 def a_job(**changes):
-    cluster = LittleCluster(a_spec(**changes))
+    cluster = FakeCluster(a_spec(**changes))
     cluster.turn()
     return cluster
 
@@ -49,7 +49,7 @@ def waited_for_the_next(cluster):
 
 def test_a_driver_that_is_lost_again_and_again_is_waited_for_longer_each_time():
     """K7: without an end, but without a storm either."""
-    waits = [wait_ms(in_a_row) for in_a_row in range(1, 9)]
+    waits = [backoff_ms(in_a_row) for in_a_row in range(1, 9)]
 
     assert waits == [0, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000]
 
@@ -111,7 +111,7 @@ def test_without_periodic_checkpoints_a_long_run_counts_instead():
 
 
 def test_a_job_that_was_never_seen_to_run_again_is_still_recovering():
-    """K7: though its driver has completed a checkpoint before anybody looked."""
+    """K7: though its driver has completed a checkpoint before it was observed."""
     cluster = a_job()
     lives_for(cluster, A_WHILE_S)
     waited_for_the_next(cluster)

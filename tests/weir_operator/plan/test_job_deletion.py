@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from fake_cluster import LittleCluster, a_spec
+from fake_cluster import FakeCluster, a_spec
 from weir.api.report import JobPhase
 from weir_operator.plan.observed_state import Terminated
 
@@ -13,7 +13,7 @@ NAME = "orders-deletion-0a1b2c3d"
 
 
 def a_job_to_delete(**changes):
-    cluster = LittleCluster(a_spec(savepoints=ASKED, **changes))
+    cluster = FakeCluster(a_spec(savepoints=ASKED, **changes))
     cluster.settle(rounds=12)
     return cluster
 
@@ -24,7 +24,7 @@ def is_deleted(cluster):
     assert cluster.is_gone
 
 
-def told(cluster):
+def reported(cluster):
     """Why there is no savepoint, as often as it was said."""
     found = [event for event in cluster.events if event.reason == "SavepointFailed"]
     assert all(event.is_warning for event in found)
@@ -36,7 +36,7 @@ def falls_silent(cluster):
 
 
 def loses_its_node(cluster):
-    cluster.node_is_lost()
+    cluster.lose_node()
 
 
 def fails_savepoints(cluster):
@@ -53,7 +53,7 @@ def has_failed(cluster):
 @pytest.mark.parametrize(
     ("trouble", "why"),
     [
-        (falls_silent, "it was not complete within savepoints.deletionDeadline"),
+        (falls_silent, "it did not complete within savepoints.deletionDeadline"),
         (loses_its_node, "the job is down"),
         (has_failed, "the job is down"),
         (fails_savepoints, "the bucket is full"),
@@ -67,7 +67,7 @@ def test_a_deletion_without_its_savepoint_is_told_once_with_the_cause(trouble, w
 
     is_deleted(cluster)
 
-    assert told(cluster) == [why]
+    assert reported(cluster) == [why]
     assert [one.reason for one in cluster.status.history].count("SavepointFailed") == 1
 
 
@@ -77,7 +77,7 @@ def test_a_deletion_with_its_savepoint_has_nothing_to_warn_of():
     is_deleted(cluster)
 
     assert cluster.savepoints_taken == 1
-    assert told(cluster) == []
+    assert reported(cluster) == []
 
 
 def is_suspended(cluster):
@@ -110,14 +110,14 @@ def test_a_job_that_had_nothing_left_to_save_is_not_said_to_have_lost_it(before)
 
     is_deleted(cluster)
 
-    assert told(cluster) == []
+    assert reported(cluster) == []
 
 
 def test_a_job_that_was_asked_for_no_savepoint_misses_none():
     """K7."""
-    cluster = LittleCluster()
+    cluster = FakeCluster()
     cluster.settle(rounds=8)
-    cluster.node_is_lost()
+    cluster.lose_node()
     is_deleted(cluster)
 
-    assert told(cluster) == []
+    assert reported(cluster) == []

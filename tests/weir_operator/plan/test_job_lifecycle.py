@@ -5,22 +5,28 @@ from datetime import timedelta
 
 import pytest
 
-from fake_cluster import LittleCluster, a_spec
+from fake_cluster import FakeCluster, a_spec
 from weir.api.report import JobPhase
 from weir_operator.plan.cluster_actions import (
     CreateDriver,
     DeleteDriver,
-    ForceDelete,
+    ForceDeletePod,
     ReadLive,
     RequestStop,
 )
-from weir_operator.plan.observed_state import DriverReport, Leaving, LostPod, Part, Terminated
+from weir_operator.plan.observed_state import (
+    Dependent,
+    DriverReport,
+    LostPod,
+    Terminated,
+    Terminating,
+)
 from weir_operator.resource.status import CheckpointedJobStatus, LifecycleState
 from weir_operator.resource.status_fields import Action, RestoreType
 
 
 def a_running_job(**changes):
-    cluster = LittleCluster(a_spec(**changes))
+    cluster = FakeCluster(a_spec(**changes))
     cluster.settle(rounds=8)
     assert cluster.status.state in (LifecycleState.RUNNING, LifecycleState.STABLE)
     return cluster
@@ -36,7 +42,7 @@ def condition(status, kind):
 
 def test_a_new_job_gets_a_driver_that_may_start_without_state():
     """K1, K3: the attempt and what it starts from are written before the pod is made."""
-    made = LittleCluster().planned()
+    made = FakeCluster().planned()
 
     created = next(a for a in made.actions if isinstance(a, CreateDriver))
     assert (created.attempt, created.restore.type) == (1, RestoreType.LAST_STATE)
@@ -47,7 +53,7 @@ def test_a_new_job_gets_a_driver_that_may_start_without_state():
 
 def test_a_job_becomes_stable_by_its_checkpoints():
     """K6: having been seen running once is not enough."""
-    cluster = LittleCluster()
+    cluster = FakeCluster()
     cluster.settle(rounds=5)
     assert cluster.status.state is LifecycleState.RUNNING
 
@@ -58,7 +64,7 @@ def test_a_job_becomes_stable_by_its_checkpoints():
 
 
 def test_a_lost_driver_is_replaced_within_its_deployment():
-    """K4: its successor goes on from the newest checkpoint, no older than the last heard."""
+    """K4: its successor goes on from the newest checkpoint, no older than the last reported."""
     cluster = a_running_job()
     before = cluster.status
 
@@ -82,9 +88,9 @@ def test_a_driver_that_a_cache_does_not_show_is_looked_for_before_it_counts_as_l
 
 
 def test_pods_of_a_lost_node_are_deleted_by_force():
-    """K10: nobody on that node will end them."""
+    """K10: no kubelet on that node will terminate them."""
     cluster = a_running_job()
-    cluster.node_is_lost()
+    cluster.lose_node()
 
     made = cluster.turn()
     assert [a.force for a in made.actions if isinstance(a, DeleteDriver)] == [True]
@@ -96,7 +102,7 @@ def test_pods_of_a_lost_node_are_deleted_by_force():
 
 def test_an_image_that_is_not_there_is_given_up_after_its_deadline_and_tried_again():
     """K7: the phase that hangs is named, and time may heal it."""
-    cluster = LittleCluster(bad_images={"orders:1"})
+    cluster = FakeCluster(bad_images={"orders:1"})
     cluster.settle(rounds=30)
     assert "StartTimedOut" in reasons(cluster)
     assert "phase pod" in cluster.status.last_failure.message
@@ -115,7 +121,7 @@ def test_a_finished_job_stays_until_its_time_is_over():
     driver.pod = type(driver.pod)(1, driver.pod.name, driver.pod.uid, Terminated(0))
     cluster.settle(rounds=3)
     assert cluster.status.state is LifecycleState.FINISHED
-    assert cluster.planned().look_again == cluster.status.ended_at + timedelta(hours=1)
+    assert cluster.planned().requeue_at == cluster.status.ended_at + timedelta(hours=1)
 
     cluster.pass_time(3600)
     cluster.settle(rounds=5)
@@ -196,7 +202,7 @@ def test_a_deletion_takes_a_savepoint_if_asked():
 def test_a_deletion_does_not_wait_for_a_dead_job():
     """K10: a job that is down takes no savepoint, and a lost node ends nothing."""
     cluster = a_running_job(savepoints={"onDeletion": True})
-    cluster.node_is_lost()
+    cluster.lose_node()
     cluster.deleted_at = cluster.now
     cluster.settle(rounds=3)
 
@@ -253,7 +259,7 @@ def test_a_silent_driver_is_not_a_dead_one():
 
 def test_a_first_specification_that_cannot_be_run_starts_nothing():
     """K1: and can be deleted like any other."""
-    cluster = LittleCluster(a_spec(parallelism=-1))
+    cluster = FakeCluster(a_spec(parallelism=-1))
     cluster.settle(rounds=2)
     assert cluster.status.state is LifecycleState.CREATED
     assert not cluster.drivers
@@ -283,7 +289,7 @@ def test_executors_of_a_lost_node_are_deleted_by_force():
     cluster = a_running_job()
     seen = replace(cluster.observed(), lost_executors=(LostPod("orders-exec-1", "uid"),))
 
-    assert cluster.planned(seen).actions == (ForceDelete("orders-exec-1", "uid"),)
+    assert cluster.planned(seen).actions == (ForceDeletePod("orders-exec-1", "uid"),)
     assert cluster.planned(seen).status.intent.action is Action.FORCE_DELETE_PODS
 
 
@@ -298,7 +304,7 @@ def test_the_schedulers_state_and_local_recovery_are_shown():
 
 def test_an_autoscaler_finds_the_executors_once_the_job_was_deployed():
     """K6: the scale subresource."""
-    cluster = LittleCluster(a_spec(suspend=True))
+    cluster = FakeCluster(a_spec(suspend=True))
     cluster.turn()
     assert cluster.status.selector is None
 
@@ -314,7 +320,7 @@ def test_an_autoscaler_finds_the_executors_once_the_job_was_deployed():
 )
 def test_a_job_that_waits_for_slots_says_for_how_many(missing, message):
     """K7."""
-    cluster = LittleCluster()
+    cluster = FakeCluster()
     for _ in range(2):
         cluster.turn()
         cluster.drivers_go_on()
@@ -327,7 +333,7 @@ def test_a_job_that_waits_for_slots_says_for_how_many(missing, message):
 
 def test_a_start_that_falls_back_gets_no_new_deadline():
     """K6, K7: a job that restarts for ever before it runs is late all the same."""
-    cluster = LittleCluster(a_spec(startDeadlines={"restore": "5 min"}))
+    cluster = FakeCluster(a_spec(startDeadlines={"restore": "5 min"}))
     cluster.settle(rounds=2)
     driver = cluster.drivers[0]
     for turn in range(60):
@@ -340,9 +346,9 @@ def test_a_start_that_falls_back_gets_no_new_deadline():
 
 
 def test_a_driver_whose_keys_were_deleted_is_replaced():
-    """K3: nobody could speak with it under new ones; a cache is not believed about it."""
+    """K3: it could not be reached with new ones; a cache is not sufficient for that."""
     cluster = a_running_job()
-    cluster.parts.remove(Part.KEYS)
+    cluster.dependents.remove(Dependent.KEYS)
     assert cluster.planned(cluster.observed(is_live=False)).actions == (ReadLive(),)
 
     cluster.settle(rounds=6)
@@ -352,20 +358,20 @@ def test_a_driver_whose_keys_were_deleted_is_replaced():
     assert cluster.status.state in (LifecycleState.RUNNING, LifecycleState.STABLE)
 
 
-@pytest.mark.parametrize("part", [Part.SERVICE, Part.CONFIG, Part.BUDGET])
+@pytest.mark.parametrize("part", [Dependent.SERVICE, Dependent.CONFIG, Dependent.BUDGET])
 def test_what_was_deleted_beside_a_driver_is_made_again(part):
     """K2: and the driver goes on."""
     cluster = a_running_job()
-    cluster.parts.remove(part)
+    cluster.dependents.remove(part)
     cluster.turn()
 
-    assert cluster.parts == set(Part)
+    assert cluster.dependents == set(Dependent)
     assert cluster.status.driver.attempt == 1
 
 
 def test_what_a_job_first_starts_from_can_be_edited_until_it_starts():
     """K4: a job that was made suspended has not begun."""
-    cluster = LittleCluster(a_spec(suspend=True))
+    cluster = FakeCluster(a_spec(suspend=True))
     cluster.settle(rounds=2)
     recorded = cluster.status.restore_point
     cluster.settle(rounds=2)
@@ -381,10 +387,10 @@ def test_a_pod_that_is_ending_is_looked_at_again():
     """K3: the word that it is gone may never come."""
     cluster = a_running_job()
     driver = cluster.drivers[0]
-    driver.pod = replace(driver.pod, leaving=Leaving(cluster.now))
+    driver.pod = replace(driver.pod, terminating=Terminating(cluster.now))
     cluster.status = CheckpointedJobStatus()
 
     made = cluster.planned()
 
     assert made.actions == ()
-    assert made.look_again is not None
+    assert made.requeue_at is not None

@@ -6,27 +6,27 @@ volume meanwhile; the condition speaks of it, and of the next one if that will d
 
 import pytest
 
-from fake_cluster import LittleCluster, a_spec
-from weir_operator.plan.cluster_actions import CreateDriver, Ensure
+from fake_cluster import FakeCluster, a_spec
+from weir_operator.plan.cluster_actions import CreateDriver, EnsureDependent
 from weir_operator.plan.local_recovery import (
     Binding,
     BoundTo,
-    BoundUnseen,
+    BoundUnreadable,
     Claim,
     ClaimLost,
     ClaimMissing,
     ClaimPending,
+    Disabled,
     EmptyDir,
+    Enabled,
     EphemeralClaim,
     HostPath,
     LocalVolume,
     NoVolume,
-    Off,
-    On,
     OtherVolume,
     resolve,
 )
-from weir_operator.plan.observed_state import Part
+from weir_operator.plan.observed_state import Dependent
 
 ON_THE_NODE = HostPath("copies", "/mnt/disks/0")
 
@@ -37,19 +37,21 @@ def a_claim(binding: Binding) -> Claim:
 
 def reason_for(volume: LocalVolume) -> str:
     decided = resolve(volume)
-    assert isinstance(decided, Off)
+    assert isinstance(decided, Disabled)
     return decided.reason
 
 
 def test_a_directory_of_the_node_turns_it_on():
     """K8."""
-    assert resolve(ON_THE_NODE) == On("volume 'copies' is the directory /mnt/disks/0 of the node")
+    assert resolve(ON_THE_NODE) == Enabled(
+        "volume 'copies' is the directory /mnt/disks/0 of the node"
+    )
 
 
 @pytest.mark.parametrize("kind", ["local", "hostPath"])
 def test_a_claim_on_the_nodes_own_disk_turns_it_on(kind):
     """K8."""
-    assert resolve(a_claim(BoundTo("pv-7", kind))) == On(
+    assert resolve(a_claim(BoundTo("pv-7", kind))) == Enabled(
         "volume 'copies' claims 'orders-copies', which is bound to PersistentVolume 'pv-7' of kind"
         f" {kind}"
     )
@@ -91,11 +93,11 @@ def test_a_volume_that_does_not_outlive_its_pod_leaves_it_off_and_says_what_woul
         (
             ClaimPending(),
             (
-                "is not bound to a PersistentVolume yet; the first driver that is made after it was"
-                " bound keeps copies"
+                "is not bound to a PersistentVolume yet; the first driver that is created after it"
+                " was bound keeps copies"
             ),
         ),
-        (ClaimLost(), "has lost its PersistentVolume; make the claim anew"),
+        (ClaimLost(), "has lost its PersistentVolume; create the claim again"),
         (
             ClaimMissing(),
             (
@@ -104,7 +106,7 @@ def test_a_volume_that_does_not_outlive_its_pod_leaves_it_off_and_says_what_woul
             ),
         ),
         (
-            BoundUnseen("pv-7"),
+            BoundUnreadable("pv-7"),
             (
                 "is bound to PersistentVolume 'pv-7', which the operator cannot read; allow it to"
                 " get persistentvolumes"
@@ -124,7 +126,7 @@ PENDING, BOUND = a_claim(ClaimPending()), a_claim(BoundTo("pv-7", "local"))
 
 def a_running_job(volume, **changes):
     given = {"state": {"localRecovery": True}} | changes
-    cluster = LittleCluster(a_spec(**given), local_volume=volume)
+    cluster = FakeCluster(a_spec(**given), local_volume=volume)
     cluster.settle(rounds=12)
     return cluster
 
@@ -135,7 +137,7 @@ def condition(cluster):
 
 def kept_by_what_is_made(cluster):
     """Whether copies are kept by all that the next look makes for a driver."""
-    made = [a for a in cluster.planned().actions if isinstance(a, Ensure | CreateDriver)]
+    made = [a for a in cluster.planned().actions if isinstance(a, EnsureDependent | CreateDriver)]
     assert made
     return {action.local_recovery for action in made}
 
@@ -144,7 +146,7 @@ def test_a_condition_says_on_which_volume_copies_are_kept():
     """K7 K8."""
     found = condition(a_running_job(BOUND))
 
-    assert (found.status, found.reason) == ("True", "VolumeOutlivesItsPod")
+    assert (found.status, found.reason) == ("True", "PersistentLocalVolume")
     assert found.message.endswith("is bound to PersistentVolume 'pv-7' of kind local")
 
 
@@ -152,7 +154,7 @@ def test_a_condition_says_why_no_copies_are_kept_and_nobody_is_told_who_did_not_
     """K7 K8."""
     found = condition(a_running_job(NoVolume()))
 
-    assert (found.status, found.reason) == ("False", "NoLastingLocalVolume")
+    assert (found.status, found.reason) == ("False", "NoPersistentLocalVolume")
     assert "mount no local volume" in found.message
     assert condition(a_running_job(BOUND, state={})) is None
 
@@ -167,9 +169,9 @@ def test_a_claim_that_is_bound_after_its_driver_was_made_waits_for_the_next_one(
 
     found = condition(cluster)
     assert found.status == "False"
-    assert "orders-driver-1 was made before" in found.message
+    assert "orders-driver-1 was created before" in found.message
     assert "PersistentVolume 'pv-7'" in found.message
-    assert "set another restartNonce" in found.message
+    assert "change restartNonce" in found.message
 
     cluster.edit(restartNonce=1)
     cluster.settle(rounds=12)
@@ -197,14 +199,14 @@ def test_what_is_made_again_for_a_driver_is_what_was_decided_for_it(at_first, la
     """K3 K8: the ConfigMap of an attempt is always the same."""
     cluster = a_running_job(at_first)
     cluster.local_volume = later
-    cluster.parts.remove(Part.CONFIG)
+    cluster.dependents.remove(Dependent.CONFIG)
 
     assert kept_by_what_is_made(cluster) == {is_kept}
 
 
 def test_a_crash_before_the_driver_is_made_changes_nothing_of_what_was_decided():
     """K3 K8: it was written down with the attempt."""
-    cluster = LittleCluster(a_spec(state={"localRecovery": True}), local_volume=PENDING)
+    cluster = FakeCluster(a_spec(state={"localRecovery": True}), local_volume=PENDING)
     cluster.status = cluster.planned().status
     cluster.local_volume = BOUND
 
@@ -239,6 +241,6 @@ def test_a_suspended_job_is_told_what_would_be_decided_now():
 
 def test_local_copies_are_kept_only_where_they_were_asked_for():
     """K8: a disk of the node that happens to be mounted is no wish."""
-    cluster = LittleCluster(local_volume=ON_THE_NODE)
+    cluster = FakeCluster(local_volume=ON_THE_NODE)
 
     assert kept_by_what_is_made(cluster) == {False}

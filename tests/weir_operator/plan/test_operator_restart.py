@@ -5,9 +5,9 @@ from functools import cache
 
 import pytest
 
-from fake_cluster import LittleCluster, a_spec
+from fake_cluster import FakeCluster, a_spec
 from weir_operator.plan.cluster_actions import DeleteDriver
-from weir_operator.plan.observed_state import Part
+from weir_operator.plan.observed_state import Dependent
 
 MOST_WRITES = 20
 """What happens in a story happens within these."""
@@ -30,7 +30,7 @@ def lose_the_driver(cluster):
 
 
 def lose_the_node(cluster):
-    cluster.node_is_lost()
+    cluster.lose_node()
 
 
 def ask_for_a_savepoint(cluster):
@@ -57,7 +57,7 @@ def ask_for_a_checkpoint(cluster):
 
 
 def lose_the_keys(cluster):
-    cluster.parts.remove(Part.KEYS)
+    cluster.dependents.remove(Dependent.KEYS)
 
 
 def lose_a_driver_whose_pod_stays(cluster):
@@ -95,7 +95,7 @@ STORIES = [
 
 @cache
 def settled(mode):
-    cluster = LittleCluster(a_spec(upgrade={"mode": mode}, savepoints={"onDeletion": True}))
+    cluster = FakeCluster(a_spec(upgrade={"mode": mode}, savepoints={"onDeletion": True}))
     cluster.settle(rounds=10)
     return cluster
 
@@ -106,7 +106,7 @@ def a_stable_job(mode):
 
 def after(story, mode, dies_in):
     """What a story comes to."""
-    cluster = LittleCluster() if story is deploy else a_stable_job(mode)
+    cluster = FakeCluster() if story is deploy else a_stable_job(mode)
     story(cluster)
     cluster.dies_in = dies_in
     cluster.settle(rounds=9)

@@ -1,20 +1,26 @@
-"""Pods in trouble are told of by name and cause, once each, and nothing is done about it."""
+"""Problems of pods are reported by name and cause, once each, and nothing else is done."""
 
 from dataclasses import replace
 
 import pytest
 
-from fake_cluster import LittleCluster, a_spec
+from fake_cluster import FakeCluster, a_spec
 from weir.api.report import JobPhase
 from weir_operator.plan.cluster_actions import EmitEvent
-from weir_operator.plan.observed_state import Missing, PodTrouble, Silence, Terminated, Waiting
-from weir_operator.resource.status_fields import MOST_TOLD
+from weir_operator.plan.observed_state import (
+    MissingObject,
+    PodProblem,
+    Terminated,
+    Unreachable,
+    Waiting,
+)
+from weir_operator.resource.status_fields import MOST_REPORTED
 
-KILLED = PodTrouble("orders-exec-1", "OOMKilled", "its container used more than 2Gi")
+KILLED = PodProblem("orders-exec-1", "OOMKilled", "its container used more than 2Gi")
 
 
 def a_waiting_job(why, said="", *missing):
-    cluster = LittleCluster()
+    cluster = FakeCluster()
     cluster.turn()
     pod = cluster.drivers[0].pod
     cluster.drivers[0].pod = replace(pod, stage=Waiting(why, said), missing=missing)
@@ -26,16 +32,16 @@ def condition(status, kind):
 
 
 def a_running_job():
-    cluster = LittleCluster()
+    cluster = FakeCluster()
     cluster.settle(rounds=8)
     cluster.events.clear()
     return cluster
 
 
 def events_of(cluster, *rounds):
-    """What is told over several looks, each with these troubles of executors."""
+    """The Events of several reconciles, each with these problems of executors."""
     for troubles in rounds:
-        cluster.turn(replace(cluster.observed(), executor_troubles=troubles))
+        cluster.turn(replace(cluster.observed(), executor_problems=troubles))
     return [(event.reason, event.message) for event in cluster.events if event.is_warning]
 
 
@@ -46,14 +52,14 @@ def test_a_driver_that_waits_for_its_image_names_it_before_the_deadline():
     cluster.drivers[0].pod = replace(cluster.drivers[0].pod, stage=Waiting("ImagePullBackOff"))
 
     assert events_of(cluster, (), ()) == [
-        ("ErrImagePull", "orders-driver-1: it waits for its image orders:1")
+        ("ErrImagePull", "orders-driver-1: waiting for its image orders:1")
     ]
 
 
 @pytest.mark.parametrize(
     ("why", "message"),
     [
-        ("Unschedulable", "it waits for a node that has room for it: all are full"),
+        ("Unschedulable", "waiting for a node with enough resources: all are full"),
         (
             "CreateContainerConfigError",
             "its container does not start: CreateContainerConfigError: all are full",
@@ -70,10 +76,10 @@ def test_whatever_keeps_a_driver_from_running_is_told_once(why, message):
 
 def test_a_driver_whose_secret_is_missing_says_so_at_once_with_the_remedy():
     """K7 U3: by an Event, in Progressing and in Degraded, while its start has time enough."""
-    cluster = a_waiting_job("ContainerCreating", "", Missing("Secret", "our-tls"))
+    cluster = a_waiting_job("ContainerCreating", "", MissingObject("Secret", "our-tls"))
     message = (
-        "it waits for the Secret our-tls, not to be found in its namespace."
-        " Remedy: create what is missing, or name another."
+        "waiting for the Secret our-tls, which does not exist in its namespace."
+        " Remedy: create the missing object, or refer to another."
     )
 
     assert events_of(cluster, (), ()) == [("SecretMissing", f"orders-driver-1: {message}")]
@@ -90,7 +96,7 @@ def test_a_driver_whose_secret_is_missing_says_so_at_once_with_the_remedy():
 
 def test_a_start_that_is_given_up_says_what_it_waited_for():
     """K7: not only in which phase."""
-    cluster = a_waiting_job("ContainerCreating", "", Missing("ConfigMap", "program"))
+    cluster = a_waiting_job("ContainerCreating", "", MissingObject("ConfigMap", "program"))
     cluster.bad_images.add("orders:1")
     cluster.turn()
     cluster.pass_time(3600)
@@ -98,17 +104,17 @@ def test_a_start_that_is_given_up_says_what_it_waited_for():
 
     failure = cluster.status.last_failure
     assert failure.reason == "StartTimedOut"
-    assert "it waits for the ConfigMap program" in failure.message
+    assert "waiting for the ConfigMap program" in failure.message
 
 
 @pytest.mark.parametrize(
     ("why", "degraded"),
     [
-        ("Unschedulable", "AsExpected"),
+        ("Unschedulable", "Healthy"),
         ("ErrImagePull", "ImagePullBackOff"),
         ("ImagePullBackOff", "ImagePullBackOff"),
         ("CreateContainerConfigError", "CreateContainerConfigError"),
-        ("no such word", "PodTrouble"),
+        ("no such word", "PodProblem"),
     ],
 )
 def test_what_a_person_must_mend_is_degraded_and_what_time_mends_is_not(why, degraded):
@@ -119,7 +125,9 @@ def test_what_a_person_must_mend_is_degraded_and_what_time_mends_is_not(why, deg
     assert condition(cluster.status, "Degraded").reason == degraded
 
 
-MISTRUST = Silence("the operator does not trust its certificate: self-signed", is_mistrust=True)
+MISTRUST = Unreachable(
+    "the operator does not trust its certificate: self-signed", is_untrusted=True
+)
 REMEDY = (
     "Remedy: put the certificate of the authority that signed the driver's into ca.crt of the"
     " Secret our-tls."
@@ -128,51 +136,51 @@ REMEDY = (
 
 def test_a_driver_that_the_operator_does_not_trust_is_told_once_with_the_remedy():
     """K7 X1 U3: the job itself may well run on."""
-    cluster = LittleCluster(a_spec(tlsSecret="our-tls"))
+    cluster = FakeCluster(a_spec(tlsSecret="our-tls"))
     cluster.settle(rounds=8)
     cluster.events.clear()
     cluster.drivers[0].is_silent = True
     for _ in range(3):
-        cluster.turn(replace(cluster.observed(), silence=MISTRUST))
+        cluster.turn(replace(cluster.observed(), unreachable=MISTRUST))
 
     message = f"orders-driver-1: {MISTRUST.why}. {REMEDY}"
-    told = [(event.reason, event.message) for event in cluster.events]
-    assert told == [("DriverMistrusted", message)]
+    reported = [(event.reason, event.message) for event in cluster.events]
+    assert reported == [("DriverMistrusted", message)]
     ready, degraded = (condition(cluster.status, kind) for kind in ("Ready", "Degraded"))
-    assert (ready.status, ready.reason) == ("Unknown", "DriverSilent")
+    assert (ready.status, ready.reason) == ("Unknown", "DriverUnreachable")
     assert ready.message == f"orders-driver-1: {MISTRUST.why}"
     assert (degraded.reason, degraded.message) == ("DriverMistrusted", message)
     assert cluster.status.driver.attempt == 1
 
 
 def test_a_driver_that_is_only_silent_says_why_and_nobody_is_warned():
-    """K7: it may be busy, and is heard again."""
+    """K7: it may be busy, and respond later."""
     cluster = a_running_job()
     cluster.drivers[0].is_silent = True
-    cluster.turn(replace(cluster.observed(), silence=Silence("its API does not answer")))
+    cluster.turn(replace(cluster.observed(), unreachable=Unreachable("its API does not respond")))
 
     ready = condition(cluster.status, "Ready")
     assert (ready.reason, ready.message) == (
-        "DriverSilent",
-        "orders-driver-1: its API does not answer",
+        "DriverUnreachable",
+        "orders-driver-1: its API does not respond",
     )
     assert condition(cluster.status, "Degraded").status == "False"
     assert cluster.events == []
 
 
-@pytest.mark.parametrize("silence", [MISTRUST, Silence("its API does not answer")])
-def test_a_start_of_which_nothing_was_heard_says_why_when_it_is_given_up(silence):
+@pytest.mark.parametrize("unreachable", [MISTRUST, Unreachable("its API does not respond")])
+def test_a_start_of_which_nothing_was_heard_says_why_when_it_is_given_up(unreachable):
     """K7."""
-    cluster = LittleCluster()
+    cluster = FakeCluster()
     cluster.turn()
     cluster.drivers_go_on()
-    cluster.turn(replace(cluster.observed(), silence=silence))
+    cluster.turn(replace(cluster.observed(), unreachable=unreachable))
     cluster.pass_time(3600)
-    cluster.turn(replace(cluster.observed(), silence=silence))
+    cluster.turn(replace(cluster.observed(), unreachable=unreachable))
 
     failure = cluster.status.last_failure
     assert failure.reason == "StartTimedOut"
-    assert f"the phase driver of its start ({silence.why}" in failure.message
+    assert f"its start phase driver ({unreachable.why}" in failure.message
 
 
 @pytest.mark.parametrize("why", ["", "ContainerCreating", "PodInitializing"])
@@ -186,9 +194,9 @@ def test_an_executor_in_trouble_is_told_once_for_each_reason():
     other = replace(KILLED, reason="Evicted", message="")
     cluster = a_running_job()
 
-    told = events_of(cluster, (KILLED,), (KILLED,), (), (KILLED, other))
+    reported = events_of(cluster, (KILLED,), (KILLED,), (), (KILLED, other))
 
-    assert told == [
+    assert reported == [
         ("OOMKilled", "orders-exec-1: its container used more than 2Gi"),
         ("Evicted", "orders-exec-1: Evicted"),
     ]
@@ -199,7 +207,7 @@ def test_nothing_else_is_done_about_an_executor():
     cluster = a_running_job()
     calm = cluster.planned()
 
-    made = cluster.planned(replace(cluster.observed(), executor_troubles=(KILLED,)))
+    made = cluster.planned(replace(cluster.observed(), executor_problems=(KILLED,)))
 
     assert [type(action) for action in made.actions] == [EmitEvent]
     assert made.status.last_failure == calm.status.last_failure
@@ -208,18 +216,20 @@ def test_nothing_else_is_done_about_an_executor():
 
 def test_a_flood_of_troubles_is_cut_short_and_never_told_again():
     """K7, X3: the status stays small, and the Events end."""
-    many = tuple(PodTrouble(f"orders-exec-{n}", "ImagePullBackOff") for n in range(3 * MOST_TOLD))
+    many = tuple(
+        PodProblem(f"orders-exec-{n}", "ImagePullBackOff") for n in range(3 * MOST_REPORTED)
+    )
     cluster = a_running_job()
 
-    assert len(events_of(cluster, many, many, many)) == MOST_TOLD
-    assert len(cluster.status.answered.troubles) == MOST_TOLD
+    assert len(events_of(cluster, many, many, many)) == MOST_REPORTED
+    assert len(cluster.status.answered.troubles) == MOST_REPORTED
 
 
 def test_a_word_that_is_no_reason_is_not_made_one():
     """X3: a reason is for programs."""
-    odd = PodTrouble("orders-exec-1", "no such word", "it is odd")
+    odd = PodProblem("orders-exec-1", "no such word", "it is odd")
 
-    assert events_of(a_running_job(), (odd,)) == [("PodTrouble", "orders-exec-1: it is odd")]
+    assert events_of(a_running_job(), (odd,)) == [("PodProblem", "orders-exec-1: it is odd")]
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from fake_cluster import LittleCluster, OperatorDiedError, a_spec
+from fake_cluster import FakeCluster, OperatorDiedError, a_spec
 from weir_operator.plan.cluster_actions import KINDS, CreateDriver, Effect, EmitEvent
-from weir_operator.plan.observed_state import Part
-from weir_operator.resource import judge_status
+from weir_operator.plan.observed_state import Dependent
+from weir_operator.resource import parse_status
 from weir_operator.resource.status import LifecycleState
 from weir_operator.resource.status_fields import RestoreType
 
@@ -42,7 +42,7 @@ class AnyHistory(RuleBasedStateMachine):
     def apply(self, mode, rolls_back):
         self.images = 1
         self.nonces = 0
-        self.cluster = LittleCluster(a_spec(upgrade=mode, rollback={"enabled": rolls_back}))
+        self.cluster = FakeCluster(a_spec(upgrade=mode, rollback={"enabled": rolls_back}))
         self.cluster.settle(rounds=8)
         self.stale = self.cluster.observed()
 
@@ -111,9 +111,9 @@ class AnyHistory(RuleBasedStateMachine):
     def user_asks_for_a_checkpoint(self, value):
         self.cluster.checkpoint_annotation = value
 
-    @rule(part=st.sampled_from(Part))
+    @rule(part=st.sampled_from(Dependent))
     def user_deletes_what_stands_beside_the_driver(self, part):
-        self.cluster.parts.discard(part)
+        self.cluster.dependents.discard(part)
 
     @precondition(lambda self: self.cluster.storage.places)
     @rule(data=st.data())
@@ -153,12 +153,12 @@ class AnyHistory(RuleBasedStateMachine):
         self.cluster.drivers.clear()
 
     @rule()
-    def node_is_lost(self):
-        self.cluster.node_is_lost()
+    def lose_node(self):
+        self.cluster.lose_node()
 
-    @rule(is_held=st.booleans())
-    def somebody_puts_a_finalizer_on_pods_or_takes_it_off(self, is_held):
-        self.cluster.held_by = ("example.com/hold",) if is_held else ()
+    @rule(has_finalizer=st.booleans())
+    def somebody_puts_a_finalizer_on_pods_or_takes_it_off(self, has_finalizer):
+        self.cluster.held_by = ("example.com/hold",) if has_finalizer else ()
 
     @rule(are_silent=st.booleans())
     def kubelets_fall_silent_or_answer_again(self, are_silent):
@@ -173,11 +173,11 @@ class AnyHistory(RuleBasedStateMachine):
     @invariant()
     def there_is_at_most_one_driver_that_was_not_told_to_end(self):
         """K3: the others were waited for, or are known to be over."""
-        assert sum(not driver.pod.is_leaving for driver in self.cluster.drivers) <= 1
+        assert sum(not driver.pod.is_terminating for driver in self.cluster.drivers) <= 1
 
     @invariant()
     def no_start_without_state_is_planned(self):
-        """K4: nobody here asks for the mode stateless."""
+        """K4: this test never sets the mode stateless."""
         point = self.cluster.status.restore_point
         assert point is None or point.type is not RestoreType.NOTHING
 
@@ -186,13 +186,13 @@ class AnyHistory(RuleBasedStateMachine):
         """K3: no step waits for an event alone, which may never come."""
         made = self.cluster.planned()
         if self.is_there and made.status.state in UNDER_WAY:
-            assert made.actions or made.look_again, made.status.state
+            assert made.actions or made.requeue_at, made.status.state
 
     @invariant()
     def every_status_is_read_back_as_it_was_written(self):
         """K3."""
         made = self.cluster.planned().status
-        assert judge_status(made.model_dump(mode="json", exclude_none=True)) == made
+        assert parse_status(made.model_dump(mode="json", exclude_none=True)) == made
 
     @invariant()
     def what_is_about_to_be_done_stands_in_the_status(self):
@@ -224,7 +224,7 @@ class AnyHistory(RuleBasedStateMachine):
         cluster = self.cluster
         cluster.bad_images.clear()
         cluster.fails_savepoints = False
-        cluster.let_go()
+        cluster.remove_finalizer()
         self.user_changes_the_image()
         cluster.edit(suspend=False, parallelism=3)
         if cluster.deleted_at is None:
@@ -241,8 +241,8 @@ class AnyHistory(RuleBasedStateMachine):
         cluster = self.cluster
         made = cluster.turn()
         again = cluster.planned()
-        told = [action for action in made.actions if not isinstance(action, EmitEvent)]
-        assert again.actions == (), told
+        reported = [action for action in made.actions if not isinstance(action, EmitEvent)]
+        assert again.actions == (), reported
         assert again.status == cluster.status
 
 

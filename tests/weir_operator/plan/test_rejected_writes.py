@@ -5,17 +5,17 @@ from datetime import timedelta
 
 import pytest
 
-from fake_cluster import LittleCluster, a_spec
+from fake_cluster import FakeCluster, a_spec
 from weir.api.report import JobPhase
 from weir_operator.plan.cluster_actions import DeleteDriver, DeleteJob, EmitEvent, RemoveFinalizer
-from weir_operator.plan.job_deletion import PATIENCE_MS
+from weir_operator.plan.job_deletion import POD_TERMINATION_TIMEOUT_MS
 from weir_operator.plan.observed_state import Terminated
 from weir_operator.resource.status import LifecycleState
 from weir_operator.resource.status_fields import Failure
 
 
 def a_running_job(**changes):
-    cluster = LittleCluster(a_spec(**changes))
+    cluster = FakeCluster(a_spec(**changes))
     cluster.settle(rounds=8)
     return cluster
 
@@ -69,7 +69,7 @@ def test_what_is_accepted_again_degrades_no_more():
     cluster = a_running_job()
     cluster.turn(refused(cluster))
 
-    assert degraded(cluster.planned().status)[:2] == ("False", "AsExpected")
+    assert degraded(cluster.planned().status)[:2] == ("False", "Healthy")
 
 
 def test_a_finished_job_whose_deletion_is_refused_has_still_finished():
@@ -109,7 +109,7 @@ def test_a_deletion_goes_without_what_is_refused_once_its_time_is_up():
     cluster = a_running_job()
     cluster.deleted_at = cluster.now
     early = cluster.planned(refused(cluster))
-    cluster.pass_time(timedelta(milliseconds=PATIENCE_MS).total_seconds())
+    cluster.pass_time(timedelta(milliseconds=POD_TERMINATION_TIMEOUT_MS).total_seconds())
 
     late = cluster.planned(refused(cluster))
 

@@ -5,12 +5,17 @@ from datetime import timedelta
 
 import pytest
 
-from fake_cluster import BEGINNING, DURATION_MS, SIZE, LittleCluster, a_spec
+from fake_cluster import BEGINNING, DURATION_MS, SIZE, FakeCluster, a_spec
 from weir.api.report import JobPhase, Outcome
 from weir_operator.plan import plan_snapshot
 from weir_operator.plan.cluster_actions import CreateSnapshot, Dispose, EmitEvent, RemoveFinalizer
-from weir_operator.plan.observed_state import Disposal, DriverReport, RequestReport, SeenSnapshot
-from weir_operator.plan.snapshot_plan import JobSight
+from weir_operator.plan.observed_state import (
+    Disposal,
+    DriverReport,
+    ObservedSnapshot,
+    RequestReport,
+)
+from weir_operator.plan.snapshot_plan import ObservedJob
 from weir_operator.resource import CheckpointedJobSnapshotSpec, CheckpointedJobSnapshotStatus
 from weir_operator.resource.snapshot import DisposalMeans, SnapshotState
 from weir_operator.resource.status import CheckpointedJobStatus, LifecycleState
@@ -21,7 +26,7 @@ MEANS = DisposalMeans(image="orders:1", service_account="weir-driver")
 
 
 def a_running_job(**changes):
-    cluster = LittleCluster(a_spec(**changes))
+    cluster = FakeCluster(a_spec(**changes))
     cluster.settle(rounds=8)
     return cluster
 
@@ -29,7 +34,7 @@ def a_running_job(**changes):
 def a_complete_one(**changes):
     spec = CheckpointedJobSnapshotSpec(job_name="orders", dispose_on_delete=True)
     status = CheckpointedJobSnapshotStatus(state=SnapshotState.COMPLETED, path=PATH, disposal=MEANS)
-    return SeenSnapshot("orders-1", spec, status, BEGINNING, is_deleted=True, **changes)
+    return ObservedSnapshot("orders-1", spec, status, BEGINNING, is_deleted=True, **changes)
 
 
 def test_an_annotation_is_answered_once_for_each_value():
@@ -102,7 +107,7 @@ def test_a_schedule_that_was_missed_is_not_made_up_for():
 
 def test_a_snapshot_without_a_job_is_abandoned():
     """K5: it does not wait for ever."""
-    seen = SeenSnapshot(
+    seen = ObservedSnapshot(
         "orders-1",
         CheckpointedJobSnapshotSpec(job_name="orders"),
         CheckpointedJobSnapshotStatus(),
@@ -134,16 +139,16 @@ def test_files_are_deleted_without_the_job_and_before_the_object_goes():
 
 @pytest.mark.parametrize("disposal", [Disposal.ABSENT, Disposal.ACTIVE])
 def test_a_disposal_is_looked_at_until_it_has_ended(disposal):
-    """K5: nobody tells when its Job has."""
+    """K5: no event reports when its Job has ended."""
     made = plan_snapshot(a_complete_one(disposal=disposal), None, BEGINNING)
 
-    assert made.look_again is not None
+    assert made.requeue_at is not None
 
 
 def test_what_a_driver_is_to_start_from_is_not_deleted():
     """K5."""
     point = RestorePoint(type=RestoreType.PATH, path=PATH, recorded_at=BEGINNING)
-    job = JobSight(CheckpointedJobStatus(restore_point=point))
+    job = ObservedJob(CheckpointedJobStatus(restore_point=point))
 
     made = plan_snapshot(a_complete_one(), job, BEGINNING + timedelta(days=1))
 
@@ -200,22 +205,22 @@ def test_files_that_retention_leaves_behind_are_told():
     """K5, K7."""
     spec = CheckpointedJobSnapshotSpec(job_name="orders", trigger="periodic")
     status = CheckpointedJobSnapshotStatus(state=SnapshotState.COMPLETED, path=ON_A_VOLUME)
-    seen = SeenSnapshot("orders-1", spec, status, BEGINNING, is_deleted=True)
+    seen = ObservedSnapshot("orders-1", spec, status, BEGINNING, is_deleted=True)
 
     event, last = plan_snapshot(seen, None, BEGINNING).actions
 
-    assert (event.reason, event.is_warning) == ("FilesStay", True)
+    assert (event.reason, event.is_warning) == ("FilesRetained", True)
     assert ON_A_VOLUME in event.message
     assert last == RemoveFinalizer()
 
 
 def test_files_of_a_savepoint_that_is_being_taken_are_not_forgotten():
-    """K5: its object waits for the outcome, so that somebody deletes the files."""
+    """K5: its object waits for the outcome, so that the files are deleted."""
     spec = CheckpointedJobSnapshotSpec(job_name="orders", dispose_on_delete=True)
     status = CheckpointedJobSnapshotStatus(state=SnapshotState.IN_PROGRESS)
-    seen = SeenSnapshot("orders-1", spec, status, BEGINNING, is_deleted=True)
+    seen = ObservedSnapshot("orders-1", spec, status, BEGINNING, is_deleted=True)
 
-    waits = plan_snapshot(seen, JobSight(CheckpointedJobStatus()), BEGINNING)
+    waits = plan_snapshot(seen, ObservedJob(CheckpointedJobStatus()), BEGINNING)
     assert RemoveFinalizer() not in waits.actions
     assert plan_snapshot(seen, None, BEGINNING).actions == (RemoveFinalizer(),)
 
@@ -224,8 +229,8 @@ def test_a_deleted_snapshot_does_not_wait_for_a_suspended_job():
     """K10: there is no driver that could still be taking it."""
     spec = CheckpointedJobSnapshotSpec(job_name="orders", dispose_on_delete=True)
     status = CheckpointedJobSnapshotStatus(state=SnapshotState.IN_PROGRESS)
-    seen = SeenSnapshot("orders-1", spec, status, BEGINNING, is_deleted=True)
-    job = JobSight(CheckpointedJobStatus(state=LifecycleState.SUSPENDED))
+    seen = ObservedSnapshot("orders-1", spec, status, BEGINNING, is_deleted=True)
+    job = ObservedJob(CheckpointedJobStatus(state=LifecycleState.SUSPENDED))
 
     assert plan_snapshot(seen, job, BEGINNING).actions == (RemoveFinalizer(),)
 
@@ -242,7 +247,7 @@ def test_a_place_that_a_driver_made_up_is_not_believed(path):
         1, JobPhase.RUNNING, requests=(RequestReport(key, Outcome.COMPLETED, path, 0),)
     )
 
-    made = plan_snapshot(seen, JobSight(cluster.status, report), cluster.now)
+    made = plan_snapshot(seen, ObservedJob(cluster.status, report), cluster.now)
 
     assert (made.status.failures, made.status.path) == (1, None)
 
@@ -292,7 +297,7 @@ def test_the_savepoint_that_a_job_stops_with_is_written_down_like_any_other(befa
 
 
 def test_a_deletion_waits_until_its_savepoint_is_written_down():
-    """K5 K10: nobody else knows its number when the job is gone; but not for ever."""
+    """K5 K10: only the job knows its number; but not forever."""
     cluster = a_running_job(savepoints={"onDeletion": True})
     cluster.deleted_at = cluster.now
     while not cluster.snapshots:
@@ -306,7 +311,7 @@ def test_a_deletion_waits_until_its_savepoint_is_written_down():
     made = cluster.planned(seen)
     late = cluster.planned(replace(seen, now=seen.now + timedelta(hours=1)))
 
-    assert (RemoveFinalizer() in made.actions, made.look_again is not None) == (False, True)
+    assert (RemoveFinalizer() in made.actions, made.requeue_at is not None) == (False, True)
     assert RemoveFinalizer() in late.actions
 
 
@@ -320,7 +325,7 @@ def test_what_a_driver_says_of_another_checkpoint_is_not_written_on_a_savepoint(
     status = cluster.status.model_copy(update={"last_checkpoint": newer})
     unwritten = replace(seen, status=CheckpointedJobSnapshotStatus())
 
-    made = plan_snapshot(unwritten, JobSight(status), cluster.now).status
+    made = plan_snapshot(unwritten, ObservedJob(status), cluster.now).status
 
     assert made.checkpoint_id == cluster.status.last_savepoint.checkpoint_id
     assert (made.size_bytes, made.duration) == (None, None)

@@ -1,35 +1,35 @@
-"""What became of a snapshot is told once on its job, and the newest savepoint is shown."""
+"""The outcome of a snapshot is reported once on its job, with the newest savepoint."""
 
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from fake_cluster import BEGINNING, LittleCluster, a_spec
+from fake_cluster import BEGINNING, FakeCluster, a_spec
 from weir_operator.plan.cluster_actions import EmitEvent
-from weir_operator.plan.observed_state import SeenSnapshot
+from weir_operator.plan.observed_state import ObservedSnapshot
 from weir_operator.resource import CheckpointedJobSnapshotSpec, CheckpointedJobSnapshotStatus
 from weir_operator.resource.snapshot import SnapshotState
-from weir_operator.resource.status_fields import MOST_TOLD
+from weir_operator.resource.status_fields import MOST_REPORTED
 
 PATH = "s3://weir/savepoints/7"
 
 
 @pytest.fixture(name="cluster")
 def fixture_cluster():
-    cluster = LittleCluster(a_spec())
+    cluster = FakeCluster(a_spec())
     cluster.settle(rounds=8)
     return cluster
 
 
-def told(cluster, *words):
+def reported(cluster, *words):
     return [event for event in cluster.events if event.reason in words]
 
 
 def a_snapshot(number, state=SnapshotState.COMPLETED, **spec):
     made_at = BEGINNING + timedelta(seconds=number)
     is_complete = state is SnapshotState.COMPLETED
-    return SeenSnapshot(
+    return ObservedSnapshot(
         f"by-hand-{number}",
         CheckpointedJobSnapshotSpec(job_name="orders", **spec),
         CheckpointedJobSnapshotStatus(
@@ -51,7 +51,7 @@ def test_a_savepoint_that_is_complete_is_told_once_and_shown(cluster):
     cluster.annotation = "one"
     cluster.settle(rounds=6)
 
-    (event,) = told(cluster, "SavepointCompleted")
+    (event,) = reported(cluster, "SavepointCompleted")
     (snapshot,) = cluster.snapshots.values()
     assert snapshot.status.path in event.message
     assert cluster.status.last_savepoint.path == snapshot.status.path
@@ -65,7 +65,7 @@ def test_a_savepoint_that_failed_is_told_with_the_reason(cluster):
     cluster.annotation = "one"
     cluster.settle(rounds=12)
 
-    (event,) = told(cluster, "SavepointFailed")
+    (event,) = reported(cluster, "SavepointFailed")
     assert event.is_warning
     assert "the bucket is full" in event.message
     assert cluster.status.last_savepoint is None
@@ -76,7 +76,7 @@ def test_a_checkpoint_that_was_asked_for_is_told_and_is_no_savepoint(cluster):
     cluster.checkpoint_annotation = "one"
     cluster.settle(rounds=6)
 
-    assert len(told(cluster, "CheckpointCompleted")) == 1
+    assert len(reported(cluster, "CheckpointCompleted")) == 1
     assert cluster.status.last_savepoint is None
 
 
@@ -89,7 +89,7 @@ def test_a_snapshot_tells_of_itself_too(cluster):
 
 
 def test_an_adopted_savepoint_is_not_told_as_taken(cluster):
-    """K5: nobody took it."""
+    """K5: it was not taken by this job."""
     made = cluster.planned(seen_with(cluster, a_snapshot(1, adopt_path=PATH)))
 
     assert not [action for action in made.actions if isinstance(action, EmitEvent)]
@@ -98,18 +98,18 @@ def test_an_adopted_savepoint_is_not_told_as_taken(cluster):
 
 def test_the_savepoint_of_an_upgrade_is_told_by_the_upgrade_alone():
     """K5: it has an object as well, but it is one savepoint."""
-    cluster = LittleCluster(a_spec(upgrade={"mode": "savepoint"}))
+    cluster = FakeCluster(a_spec(upgrade={"mode": "savepoint"}))
     cluster.settle(rounds=8)
     cluster.edit(image="orders:2")
     cluster.settle(rounds=10)
 
-    assert len(told(cluster, "SavepointCompleted")) == 1
+    assert len(reported(cluster, "SavepointCompleted")) == 1
     assert cluster.status.last_savepoint.snapshot in cluster.snapshots
 
 
 def test_another_savepoint_does_not_take_the_place_of_an_upgrades_own():
     """K4: what the new version starts from is that which the old one stopped with."""
-    cluster = LittleCluster(a_spec(upgrade={"mode": "savepoint"}))
+    cluster = FakeCluster(a_spec(upgrade={"mode": "savepoint"}))
     cluster.settle(rounds=8)
     cluster.edit(image="orders:2")
     for _ in range(2):
@@ -123,16 +123,16 @@ def test_another_savepoint_does_not_take_the_place_of_an_upgrades_own():
 
 
 def test_many_snapshots_are_each_told_once(cluster):
-    """K7: the status remembers the youngest; older ones are known to have been told."""
-    snapshots = [a_snapshot(number) for number in range(3 * MOST_TOLD)]
+    """K7: the status remembers the youngest; older ones count as reported."""
+    snapshots = [a_snapshot(number) for number in range(3 * MOST_REPORTED)]
     for count in range(1, len(snapshots) + 1):
         cluster.turn(seen_with(cluster, *snapshots[:count]))
-    cluster.turn(seen_with(cluster, *snapshots[: MOST_TOLD // 2]))
+    cluster.turn(seen_with(cluster, *snapshots[: MOST_REPORTED // 2]))
     cluster.turn(seen_with(cluster))
     cluster.turn(seen_with(cluster, *snapshots))
 
-    assert len(told(cluster, "SavepointCompleted")) == len(snapshots)
-    assert len(cluster.status.answered.snapshots) == MOST_TOLD
+    assert len(reported(cluster, "SavepointCompleted")) == len(snapshots)
+    assert len(cluster.status.answered.snapshots) == MOST_REPORTED
 
 
 def test_a_name_that_is_used_again_is_told_again(cluster):
@@ -142,11 +142,11 @@ def test_a_name_that_is_used_again_is_told_again(cluster):
     cluster.turn(seen_with(cluster, first))
     cluster.turn(seen_with(cluster, second))
 
-    assert len(told(cluster, "SavepointFailed")) == 2
+    assert len(reported(cluster, "SavepointFailed")) == 2
 
 
 def test_a_snapshot_that_came_too_late_is_told_as_failed(cluster):
     """K7: the job had ended before it could be taken."""
     cluster.turn(seen_with(cluster, a_snapshot(1, SnapshotState.ABANDONED)))
 
-    assert len(told(cluster, "SavepointFailed")) == 1
+    assert len(reported(cluster, "SavepointFailed")) == 1

@@ -1,6 +1,6 @@
 """Versions that another release of the operator deployed are read, or left alone."""
 
-from fake_cluster import LittleCluster, a_spec
+from fake_cluster import FakeCluster, a_spec
 from weir_operator.plan.cluster_actions import CreateDriver
 from weir_operator.plan.spec_versions import read, readable
 from weir_operator.resource.compression import packed
@@ -8,7 +8,7 @@ from weir_operator.resource.status import LifecycleState
 
 
 def a_stable_job(**changes):
-    cluster = LittleCluster(a_spec(**changes))
+    cluster = FakeCluster(a_spec(**changes))
     cluster.settle(rounds=12)
     assert cluster.status.state is LifecycleState.STABLE
     return cluster
@@ -44,7 +44,7 @@ def test_a_field_of_a_newer_release_restarts_nothing():
 
 
 def test_a_driver_goes_on_though_its_version_cannot_be_read():
-    """K3: as long as nobody asks for anything else."""
+    """K3: as long as nothing else is requested."""
     cluster = a_stable_job()
     cluster.edit(parallelism="two")
     assert readable(with_spec(cluster, parallelism="two")) is None

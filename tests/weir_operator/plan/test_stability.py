@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from fake_cluster import LittleCluster, a_spec
+from fake_cluster import FakeCluster, a_spec
 from weir.api.report import JobPhase
 from weir_operator.resource.status import LifecycleState
 from weir_operator.resource.status_fields import StepName
@@ -16,7 +16,7 @@ ONLY_ON_DEMAND = {"storage": "s3://weir/checkpoints", "savepointDir": "s3://weir
 
 def a_stable_job(**changes):
     given = {"checkpointing": ONLY_ON_DEMAND, "upgrade": {"mode": "savepoint"}} | changes
-    cluster = LittleCluster(a_spec(rollback={"within": "10 min"}, **given))
+    cluster = FakeCluster(a_spec(rollback={"within": "10 min"}, **given))
     cluster.settle(rounds=60)
     assert cluster.status.state is LifecycleState.STABLE
     cluster.edit(image="orders:2")
@@ -42,7 +42,7 @@ def restart(cluster):
 
 
 BACK = (LifecycleState.ROLLED_BACK, "orders:1")
-KEPT = (LifecycleState.STABLE, "orders:2")
+CACHE_TTL = (LifecycleState.STABLE, "orders:2")
 
 
 def test_it_runs_for_the_whole_time_without_a_restart():
@@ -52,7 +52,7 @@ def test_it_runs_for_the_whole_time_without_a_restart():
     assert cluster.status.state is LifecycleState.RUNNING
     live(cluster, 120)
 
-    assert outcome(cluster) == KEPT
+    assert outcome(cluster) == CACHE_TTL
 
 
 def test_one_that_keeps_restarting_is_rolled_back_at_its_deadline():
@@ -78,7 +78,7 @@ def test_one_restart_does_not_decide():
     restart(cluster)
     live(cluster, WITHIN_S + 60)
 
-    assert outcome(cluster) == KEPT
+    assert outcome(cluster) == CACHE_TTL
 
 
 def test_one_that_restarts_and_does_not_come_back_is_rolled_back():
@@ -104,4 +104,4 @@ def test_a_version_that_proved_itself_while_no_operator_looked_is_not_rolled_bac
     cluster.pass_time(10 * WITHIN_S)
     cluster.settle(rounds=2)
 
-    assert outcome(cluster) == KEPT
+    assert outcome(cluster) == CACHE_TTL

@@ -2,20 +2,20 @@
 
 import pytest
 
-from fake_cluster import LittleCluster, OperatorDiedError, a_spec
+from fake_cluster import FakeCluster, OperatorDiedError, a_spec
 from weir_operator.resource.status import LifecycleState
 
 STARTS = ("DriverStarted", "Running", "Stable")
 
 
 def a_stable_job(**changes):
-    cluster = LittleCluster(a_spec(**changes))
+    cluster = FakeCluster(a_spec(**changes))
     cluster.settle(rounds=12)
     assert cluster.status.state is LifecycleState.STABLE
     return cluster
 
 
-def told(cluster):
+def reported(cluster):
     return [(event.reason, event.message) for event in cluster.events if event.reason in STARTS]
 
 
@@ -25,10 +25,10 @@ def test_a_first_start_is_told_from_its_driver_to_its_proof_each_once():
 
     expected = [
         ("DriverStarted", "orders-driver-1 starts from the newest checkpoint, if there is one"),
-        ("Running", "all subtasks of orders-driver-1 run"),
-        ("Stable", "generation 1 has proved itself"),
+        ("Running", "All subtasks of orders-driver-1 are running"),
+        ("Stable", "Generation 1 is stable"),
     ]
-    assert told(cluster) == expected
+    assert reported(cluster) == expected
     assert [(entry.reason, entry.message) for entry in cluster.status.history] == expected
     assert {entry.attempt for entry in cluster.status.history} == {1}
 
@@ -41,12 +41,12 @@ def test_each_attempt_is_told_with_what_it_starts_from():
     lowest = cluster.status.restore_point.lowest_checkpoint
     cluster.settle(rounds=8)
 
-    assert told(cluster) == [
+    assert reported(cluster) == [
         (
             "DriverStarted",
             f"orders-driver-2 starts from the newest checkpoint, {lowest} or later",
         ),
-        ("Running", "all subtasks of orders-driver-2 run"),
+        ("Running", "All subtasks of orders-driver-2 are running"),
     ]
 
 
@@ -59,10 +59,10 @@ def test_a_start_on_purpose_names_its_savepoint_or_says_that_there_is_no_state(m
     cluster.edit(image="orders:2")
     cluster.settle(rounds=12)
 
-    start, runs, stable = told(cluster)
+    start, runs, stable = reported(cluster)
     origin = "without state" if mode == "stateless" else f"from {savepoint_of(cluster)}"
     assert start == ("DriverStarted", f"orders-driver-2 starts {origin}")
-    assert (runs[0], stable) == ("Running", ("Stable", "generation 2 has proved itself"))
+    assert (runs[0], stable) == ("Running", ("Stable", "Generation 2 is stable"))
 
 
 def savepoint_of(cluster):
@@ -71,10 +71,10 @@ def savepoint_of(cluster):
 
 def test_a_driver_that_could_not_be_made_is_not_told_as_started():
     """K7: intent is no news; the operator dies here before it makes the pod."""
-    cluster = LittleCluster(dies_in=3)
+    cluster = FakeCluster(dies_in=3)
     with pytest.raises(OperatorDiedError):
         cluster.turn()
 
     assert cluster.status.driver.attempt == 1
-    assert told(cluster) == []
+    assert reported(cluster) == []
     assert cluster.status.history == ()

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from fake_cluster import LittleCluster, a_spec
+from fake_cluster import FakeCluster, a_spec
 from weir.api.report import JobPhase
 from weir_operator.plan.observed_state import Terminated
 from weir_operator.resource.status import LONGEST_HISTORY
 
 
 def a_job(rounds, **changes):
-    cluster = LittleCluster(a_spec(**changes))
+    cluster = FakeCluster(a_spec(**changes))
     cluster.settle(rounds=rounds)
     return cluster
 
@@ -143,7 +143,7 @@ def messages(cluster):
 
 TABLE = [
     # state, Ready, Progressing, why Degraded, SpecAccepted, Stable
-    (refused, "Created", "False", "True", "SpecRefused", "False", "False"),
+    (refused, "Created", "False", "True", "SpecRejected", "False", "False"),
     (starting, "Starting", "False", "True", None, "True", "False"),
     (running, "Running", "True", "False", None, "True", "False"),
     (stable, "Stable", "True", "False", None, "True", "True"),
@@ -153,9 +153,9 @@ TABLE = [
     (restarting_before_it_ran, "Starting", "False", "True", "Restarting", "True", "False"),
     (silent_long_after_a_failure, "Recovering", "Unknown", "True", None, "True", "True"),
     (recovering, "Recovering", "False", "True", "OOMKilled", "True", "True"),
-    (edited_for_the_worse, "Stable", "True", "False", "SpecRefused", "False", "True"),
+    (edited_for_the_worse, "Stable", "True", "False", "SpecRejected", "False", "True"),
     (upgrading, "Upgrading", "True", "True", None, "True", "True"),
-    (given_up, "Stable", "True", "False", "UpgradeGivenUp", "True", "True"),
+    (given_up, "Stable", "True", "False", "UpgradeAborted", "True", "True"),
     (rolled_back, "RolledBack", "True", "False", "RolledBack", "True", "True"),
     (suspended, "Suspended", "False", "False", None, "True", "True"),
     (finished, "Finished", "False", "False", None, "True", "True"),
@@ -180,13 +180,13 @@ def test_every_situation_has_its_words(row):
         "SpecAccepted": accepted,
         "Stable": proved,
     }
-    assert found["Degraded"].reason == (degraded or "AsExpected")
+    assert found["Degraded"].reason == (degraded or "Healthy")
     assert {one.observed_generation for one in status.conditions} == {cluster.generation}
     assert status.observed_generation == cluster.generation
 
 
 def test_a_condition_keeps_the_time_of_its_last_change():
-    """K7: whoever waits for one sees since when it holds."""
+    """K7: it shows since when it holds."""
     cluster = running()
     before = {one.type: one.last_transition_time for one in cluster.status.conditions}
     cluster.settle(rounds=7)
@@ -211,7 +211,7 @@ def test_a_driver_that_does_not_say_why_is_degraded_all_the_same():
     """K7 X3: and it is said that it did not."""
     cluster = restarts(stable(), 1, "")
 
-    assert messages(cluster)["Degraded"].endswith("it did not say why")
+    assert messages(cluster)["Degraded"].endswith("it gave no reason")
 
 
 def test_an_outage_is_not_explained_by_the_failure_of_a_driver_before():
@@ -245,11 +245,11 @@ def test_every_restart_is_told_and_in_a_row_they_are_one_entry_of_the_history():
     for times in (1, 1, 4, 5):
         restarts(cluster, times, "the bucket is away")
 
-    told = [event for event in cluster.events if event.reason == "JobRestarted"]
-    assert {(event.message, event.is_warning) for event in told} == {
+    reported = [event for event in cluster.events if event.reason == "JobRestarted"]
+    assert {(event.message, event.is_warning) for event in reported} == {
         ("orders-driver-1 restarts the job: the bucket is away", True)
     }
-    assert len(told) == 3
+    assert len(reported) == 3
     (*rest, newest) = cluster.status.history
     assert (tuple(rest), newest.reason) == (before, "JobRestarted")
     assert cluster.status.restarts == 5

@@ -1,15 +1,20 @@
-"""A driver's pod that was told to end and does not is waited for, but not for ever."""
+"""A driver's pod that does not terminate is waited for, but not forever."""
 
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from fake_cluster import BEGINNING, GRACE, LittleCluster, a_spec
+from fake_cluster import BEGINNING, GRACE, FakeCluster, a_spec
 from weir.api.report import JobPhase
 from weir_operator.plan.cluster_actions import CreateDriver, DeleteDriver
-from weir_operator.plan.observed_state import DriverPod, Leaving, Terminated, Up, Waiting
-from weir_operator.plan.stuck_drivers import LONG_MS, SOON_MS, waited_for_until, without_stuck
+from weir_operator.plan.observed_state import DriverPod, Running, Terminated, Terminating, Waiting
+from weir_operator.plan.stuck_drivers import (
+    TERMINATED_DEADLINE_MS,
+    TERMINATION_DEADLINE_MS,
+    stuck_after,
+    without_stuck,
+)
 from weir_operator.resource.status import LifecycleState
 from weir_operator.resource.status_fields import Failure
 
@@ -18,7 +23,7 @@ UP = (LifecycleState.RUNNING, LifecycleState.STABLE)
 
 
 def a_running_job(**changes):
-    cluster = LittleCluster(a_spec(**changes))
+    cluster = FakeCluster(a_spec(**changes))
     cluster.settle(rounds=12)
     assert cluster.status.state in UP
     cluster.events.clear()
@@ -30,7 +35,7 @@ def somebody_deletes_the_driver(cluster):
     cluster.perform(DeleteDriver(pod.name, pod.uid, pod.attempt))
 
 
-def told(cluster):
+def reported(cluster):
     return [event.message for event in cluster.events if event.reason == "DriverStuck"]
 
 
@@ -46,28 +51,34 @@ def after(milliseconds):
     return BEGINNING + timedelta(milliseconds=milliseconds)
 
 
-LEFT = Leaving(BEGINNING)
+LEFT = Terminating(BEGINNING)
 FORCED = replace(LEFT, is_forced=True)
 
 
 @pytest.mark.parametrize(
     ("pod", "until"),
     [
-        (DriverPod(1, "d", "u", Up()), None),
+        (DriverPod(1, "d", "u", Running()), None),
         (DriverPod(1, "d", "u", Terminated(0)), None),
-        (DriverPod(1, "d", "u", Up(), node_is_lost=True), None),
-        (DriverPod(1, "d", "u", Waiting(), LEFT), LONG_MS),
-        (DriverPod(1, "d", "u", Up(), LEFT), LONG_MS),
-        (DriverPod(1, "d", "u", Up(), replace(LEFT, held_by=(HOLD,))), LONG_MS),
-        (DriverPod(1, "d", "u", Terminated(143), LEFT), SOON_MS),
-        (DriverPod(1, "d", "u", Terminated(0), replace(LEFT, held_by=(HOLD,))), SOON_MS),
-        (DriverPod(1, "d", "u", Up(), FORCED, node_is_lost=True), SOON_MS),
+        (DriverPod(1, "d", "u", Running(), is_node_lost=True), None),
+        (DriverPod(1, "d", "u", Waiting(), LEFT), TERMINATION_DEADLINE_MS),
+        (DriverPod(1, "d", "u", Running(), LEFT), TERMINATION_DEADLINE_MS),
+        (
+            DriverPod(1, "d", "u", Running(), replace(LEFT, held_by=(HOLD,))),
+            TERMINATION_DEADLINE_MS,
+        ),
+        (DriverPod(1, "d", "u", Terminated(143), LEFT), TERMINATED_DEADLINE_MS),
+        (
+            DriverPod(1, "d", "u", Terminated(0), replace(LEFT, held_by=(HOLD,))),
+            TERMINATED_DEADLINE_MS,
+        ),
+        (DriverPod(1, "d", "u", Running(), FORCED, is_node_lost=True), TERMINATED_DEADLINE_MS),
     ],
 )
 def test_a_pod_is_waited_for_until_its_deadline_and_not_longer(pod, until):
     """K3, K10: short if its process is known to be over, or its node to be lost."""
-    seen = replace(LittleCluster().observed(), drivers=(pod,))
-    assert waited_for_until(pod) == (None if until is None else after(until))
+    seen = replace(FakeCluster().observed(), drivers=(pod,))
+    assert stuck_after(pod) == (None if until is None else after(until))
     if until is None:
         much_later = replace(seen, now=after(86_400_000))
         assert without_stuck(much_later).drivers == (pod,)
@@ -79,11 +90,11 @@ def test_a_pod_is_waited_for_until_its_deadline_and_not_longer(pod, until):
 
 
 def test_a_pod_of_a_lost_node_is_deleted_by_force_before_it_can_be_stuck():
-    """K10: however long ago it was told to end."""
+    """K10: however long ago it was deleted."""
     cluster = a_running_job()
     cluster.never_ends = True
     somebody_deletes_the_driver(cluster)
-    cluster.node_is_lost()
+    cluster.lose_node()
     cluster.pass_time(3600)
 
     made = cluster.planned()
@@ -96,7 +107,7 @@ def test_a_pod_that_was_deleted_by_force_is_not_deleted_again_at_every_look():
     """K10: a finalizer holds it, and asking again changes nothing."""
     cluster = a_running_job()
     cluster.held_by = (HOLD,)
-    cluster.node_is_lost()
+    cluster.lose_node()
     cluster.turn()
 
     assert not any(isinstance(action, DeleteDriver) for action in cluster.planned().actions)
@@ -110,15 +121,15 @@ def test_a_driver_held_by_a_finalizer_has_a_successor_after_its_deadline():
     cluster.settle(rounds=2)
     assert attempts(cluster) == [1]
     hold_up = condition(cluster, "Progressing").message
-    assert hold_up.startswith("waits for orders-driver-1 to end, until ")
+    assert hold_up.startswith("waits for orders-driver-1 to terminate, until ")
     assert hold_up.endswith(f"held by {HOLD}")
 
     cluster.settle(rounds=12)
 
     assert attempts(cluster) == [1, 2]
     assert cluster.status.state in UP
-    (message,) = told(cluster)
-    assert message.startswith("orders-driver-1 was told to end and is still there, held by")
+    (message,) = reported(cluster)
+    assert message.startswith("orders-driver-1 does not terminate: held by")
     degraded = condition(cluster, "Degraded")
     assert (degraded.status, degraded.reason) == ("True", "DriverStuck")
     assert degraded.message == message
@@ -132,7 +143,7 @@ def test_when_a_stuck_pod_is_gone_at_last_nothing_is_degraded():
     cluster.held_by = (HOLD,)
     somebody_deletes_the_driver(cluster)
     cluster.settle(rounds=14)
-    cluster.let_go()
+    cluster.remove_finalizer()
     cluster.settle(rounds=2)
 
     assert attempts(cluster) == [2]
@@ -140,11 +151,11 @@ def test_when_a_stuck_pod_is_gone_at_last_nothing_is_degraded():
 
 
 def test_a_driver_whose_kubelet_is_silent_is_waited_for_longer():
-    """K3 C17: nobody knows whether its process has ended; the log in storage fences it."""
+    """K3 C17: its process may still run; the log in storage fences it."""
     cluster = a_running_job()
     cluster.never_ends = True
     somebody_deletes_the_driver(cluster)
-    waited = GRACE.total_seconds() + LONG_MS / 1_000
+    waited = GRACE.total_seconds() + TERMINATION_DEADLINE_MS / 1_000
     cluster.settle(rounds=int(waited // 15) - 1)
     assert attempts(cluster) == [1]
 
@@ -152,8 +163,8 @@ def test_a_driver_whose_kubelet_is_silent_is_waited_for_longer():
 
     assert attempts(cluster) == [1, 2]
     assert cluster.status.state in UP
-    (message,) = told(cluster)
-    assert "its node has not confirmed its end" in message
+    (message,) = reported(cluster)
+    assert "its node has not confirmed its termination" in message
 
 
 @pytest.mark.parametrize("mode", ["savepoint", "last-state"])
@@ -167,23 +178,23 @@ def test_an_upgrade_does_not_wait_for_ever_for_the_old_driver(mode):
     assert attempts(cluster) == [1, 2]
     assert cluster.status.state is LifecycleState.STABLE
     assert cluster.status.deployed.spec["image"] == "orders:2"
-    assert len(told(cluster)) == 1
+    assert len(reported(cluster)) == 1
 
 
 def test_a_suspension_does_not_wait_for_ever_for_the_old_driver():
-    """K6 K7: the job has stopped, and what is left of it is named."""
+    """K6 K7: The job is suspended, and what is left of it is named."""
     cluster = a_running_job()
     cluster.held_by = (HOLD,)
     cluster.edit(suspend=True)
     cluster.settle(rounds=12)
 
     assert cluster.status.state is LifecycleState.SUSPENDED
-    assert len(told(cluster)) == 1
+    assert len(reported(cluster)) == 1
     assert condition(cluster, "Degraded").reason == "DriverStuck"
 
 
 def test_a_finished_job_whose_driver_is_held_has_still_finished():
-    """K7: somebody tidies up after it, and something holds the pod."""
+    """K7: it is deleted, and a finalizer blocks the pod."""
     cluster = a_running_job()
     driver = cluster.drivers[0]
     driver.phase = JobPhase.FINISHED
@@ -195,18 +206,18 @@ def test_a_finished_job_whose_driver_is_held_has_still_finished():
 
     assert cluster.status.state is LifecycleState.FINISHED
     assert attempts(cluster) == [1]
-    assert len(told(cluster)) == 1
+    assert len(reported(cluster)) == 1
 
 
 def test_a_stuck_driver_is_never_said_to_be_gone():
-    """K7: though another failure came after it was told."""
+    """K7: though another failure followed it."""
     cluster = a_running_job()
     cluster.held_by = (HOLD,)
     somebody_deletes_the_driver(cluster)
     cluster.drivers_go_on()
     cluster.pass_time(60)
     cluster.turn(cluster.observed(is_live=False))
-    assert len(told(cluster)) == 1
+    assert len(reported(cluster)) == 1
     other = Failure(at=cluster.now, reason="Forbidden", message="the quota is used up")
     cluster.status = cluster.status.model_copy(update={"last_failure": other})
     cluster.settle(rounds=4)
@@ -217,7 +228,7 @@ def test_a_stuck_driver_is_never_said_to_be_gone():
 
 def test_a_pod_that_was_never_seen_before_it_was_stuck_has_a_successor_too():
     """K3: making it again would only meet it again."""
-    cluster = LittleCluster()
+    cluster = FakeCluster()
     cluster.turn()
     cluster.never_ends = True
     somebody_deletes_the_driver(cluster)

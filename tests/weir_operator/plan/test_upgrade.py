@@ -2,7 +2,7 @@
 
 import pytest
 
-from fake_cluster import LittleCluster, a_spec
+from fake_cluster import FakeCluster, a_spec
 from weir.api.report import JobPhase
 from weir_operator.plan.cluster_actions import CreateDriver, RequestStop
 from weir_operator.resource.status import LifecycleState
@@ -13,7 +13,7 @@ UP = (LifecycleState.RUNNING, LifecycleState.STABLE)
 
 
 def a_stable_job(**changes):
-    cluster = LittleCluster(a_spec(**changes))
+    cluster = FakeCluster(a_spec(**changes))
     cluster.settle(rounds=12)
     assert cluster.status.state is LifecycleState.STABLE
     return cluster
@@ -194,7 +194,7 @@ def test_a_version_that_does_not_come_up_is_rolled_back():
 
 
 def test_a_rollback_goes_on_from_what_the_newer_version_completed_last():
-    """K6: so that nothing is written twice, and nobody need agree to anything."""
+    """K6: so that nothing is written twice, and no consent is needed."""
     cluster = a_stable_job(rollback={"checkpoints": 5, "within": "2 min"})
     cluster.edit(image="orders:2")
     restored_by(cluster)

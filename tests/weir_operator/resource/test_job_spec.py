@@ -1,12 +1,12 @@
 """A job's specification holds the runtime's configuration and loses nothing of it."""
 
-from invalid_specs import SOUND, laid_over
+from invalid_specs import SOUND, overlaid
 from weir.api import JobConfig
 from weir.api.duration import HOUR
 from weir.spark.session_settings import FOR_SLOTS
 from weir_operator.resource import CheckpointedJobSpec
 from weir_operator.resource.deadlines import StartDeadlines, StartPhase
-from weir_operator.resource.spark_conf import denied
+from weir_operator.resource.spark_conf import rejected_settings
 from weir_operator.resource.upgrade_policy import UpgradeMode
 
 HARMLESS = {
@@ -18,7 +18,7 @@ HARMLESS = {
 
 
 def a_spec(**above):
-    return CheckpointedJobSpec.model_validate(laid_over(SOUND, above))
+    return CheckpointedJobSpec.model_validate(overlaid(SOUND, above))
 
 
 def test_every_knob_of_the_runtime_is_a_field_of_the_resource():
@@ -42,7 +42,7 @@ def test_state_is_kept_unless_the_user_says_otherwise():
 
 
 def test_defaults_that_somebody_wrote_out_change_nothing():
-    """K1: an API server fills them in before anybody reads the specification."""
+    """K1: an API server fills them in before the operator reads the specification."""
     spec = a_spec(sparkConf={"spark.executor.memory": "1g"}, restart={"type": "none"})
 
     written_out = spec.model_dump(mode="json", exclude_none=True)
@@ -86,7 +86,7 @@ def test_what_slots_depend_on_cannot_be_set():
     """R3: a setting that the runtime adds for its slots is refused here too."""
     needed = {key: value for key, value in FOR_SLOTS.items() if key not in HARMLESS}
 
-    refused = {problem.field.removeprefix("sparkConf.") for problem in denied(needed)}
+    refused = {problem.field.removeprefix("sparkConf.") for problem in rejected_settings(needed)}
 
     assert refused == set(needed)
 
@@ -101,7 +101,7 @@ def test_settings_of_spark_that_are_the_users_pass():
         "spark.ui.enabled": "true",
     }
 
-    assert list(denied(theirs)) == []
+    assert list(rejected_settings(theirs)) == []
 
 
 def test_every_phase_of_a_start_has_its_deadline():

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from weir_operator.resource import (
     CheckpointedJobSnapshotStatus,
     CheckpointedJobStatus,
-    Refused,
-    judge_status,
+    Rejected,
+    parse_status,
 )
 from weir_operator.resource.compression import packed
 from weir_operator.resource.conditions import Condition, ConditionStatus, ConditionType
@@ -100,7 +100,7 @@ def test_words_for_people_of_a_newer_release_keep_no_job_from_being_looked_after
     written = STATUS.model_dump(mode="json", exclude_none=True)
     without = {name: value for name, value in written.items() if name != field}
 
-    read_back = judge_status(written | {field: given})
+    read_back = parse_status(written | {field: given})
 
     assert read_back == CheckpointedJobStatus.model_validate(without)
 
@@ -109,9 +109,9 @@ def test_a_restore_point_that_cannot_be_read_is_not_forgotten():
     """K4: the job is left alone rather than started from less."""
     written = STATUS.model_dump(mode="json", exclude_none=True)
 
-    judged = judge_status(written | {"restorePoint": {"type": "Elsewhere"}})
+    judged = parse_status(written | {"restorePoint": {"type": "Elsewhere"}})
 
-    assert isinstance(judged, Refused)
+    assert isinstance(judged, Rejected)
     assert judged.problems[0].field.startswith("status.restorePoint")
 
 
@@ -166,7 +166,7 @@ BEFORE_COMPRESSION = {
 
 def test_versions_of_a_release_that_did_not_compress_them_are_read():
     """K3 K6: what runs, and what a rollback goes back to."""
-    status = judge_status(BEFORE_COMPRESSION)
+    status = parse_status(BEFORE_COMPRESSION)
 
     assert status.deployed.spec == {"image": "orders:1", "parallelism": 2}
     assert status.stable.spec == {"image": "orders:0", "parallelism": 2}
@@ -181,7 +181,7 @@ def test_a_version_is_written_compressed_and_read_again():
 
     assert "spec" not in written["deployed"]
     assert len(json.dumps(written)) < len(json.dumps(spec)) / 20
-    assert judge_status(written).deployed.spec == spec
+    assert parse_status(written).deployed.spec == spec
 
 
 @pytest.mark.parametrize("text", ["", "no base64", packed({})[:-8], packed({"a": "x" * 5_000_000})])
@@ -189,9 +189,9 @@ def test_a_version_that_cannot_be_unpacked_leaves_the_job_alone(text):
     """K3: and one that would fill the memory is not unpacked."""
     damaged = {"deployed": {"generation": 1, "hash": "a", "compressedSpec": text}}
 
-    refused = judge_status(damaged)
+    refused = parse_status(damaged)
 
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, Rejected)
     assert "status.deployed.compressedSpec" in str(refused)
 
 
