@@ -23,7 +23,7 @@ from weir.storage import manifests
 from weir.storage.log_entries import JobLog
 from weir.storage.memory_store import MemoryStore
 from weir.storage.state_files import DamagedState, fetch, put
-from weir.wire.control_messages import Tell
+from weir.wire.control_messages import SubtaskMessage
 from weir.wire.frames import DamagedFrame, FrameReader, header
 from weir.wire.json_codec import Undecodable, dumps, loads
 
@@ -31,7 +31,7 @@ NOISE = st.binary(max_size=400)
 BARRIER = Barrier(
     CheckpointId(7), CheckpointKind.CHECKPOINT, AlignmentType.ALIGNED, Millis(1), "file:///chk-7"
 )
-MESSAGE = dumps(Tell(SubtaskId(OperatorId("sum"), 1), AttemptId(2), BARRIER))
+MESSAGE = dumps(SubtaskMessage(SubtaskId(OperatorId("sum"), 1), AttemptId(2), BARRIER))
 
 
 def spoiled(valid):

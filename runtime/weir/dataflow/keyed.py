@@ -4,7 +4,7 @@ An aggregation here is a description whose types are those that Spark would give
 themselves are kept by the state of a slot.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 from pyarrow import types as kinds
@@ -21,7 +21,7 @@ _KEY_TYPES = (
     *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float64(), pa.bool_()),
     *(pa.string(), pa.binary(), pa.date32()),
 )
-"""What a slot can hash and keep as a key, with timestamps of every unit."""
+"""What a slot can hash and keep as a key, with timestamps of every unit and structs of these."""
 _LARGE_KEY_TYPES = (pa.large_string(), pa.large_binary())
 """The same for Spark; Arrow's strings that have no limit."""
 
@@ -99,13 +99,25 @@ def spelled(given: object, known: Sequence[str], what: str) -> str:
 def check_keys(method: str, keys: Sequence[str], rows: pa.Schema) -> None:
     """Refuse a key that a slot could not hash, before any row of it is read."""
     for key in keys:
-        kind = rows.field(key).type
-        if not kinds.is_timestamp(kind) and kind not in {*_KEY_TYPES, *_LARGE_KEY_TYPES}:
+        for name, kind in _flat(key, rows.field(key).type):
+            if kinds.is_timestamp(kind) or kind in {*_KEY_TYPES, *_LARGE_KEY_TYPES}:
+                continue
+            what = "it" if name == key else f"its field {name!r}"
             raise JobRejected(
                 f"{method}: column {key!r} cannot be a key",
-                f"it is a {written(kind)}, and keys are {_listed(*_KEY_TYPES, TIMESTAMP)}",
+                f"{what} is a {written(kind)}, and keys are {_listed(*_KEY_TYPES, TIMESTAMP)}, "
+                "and structs of these",
                 "cast it first, or take a field of it",
             )
+
+
+def _flat(name: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
+    """The column, or the fields of a struct with their paths, however deep."""
+    if not kinds.is_struct(kind) or not kind.num_fields:
+        yield name, kind
+        return
+    for field in kind:
+        yield from _flat(f"{name}.{field.name}", field.type)
 
 
 def _result(aggregate: Aggregate, rows: pa.Schema) -> pa.DataType:

@@ -14,7 +14,7 @@ from weir.errors import Unavailable, WeirError
 MOST_FRAMES = 4
 """The innermost ones are shown."""
 
-_WEIR = __file__.removesuffix("ports/failures.py")
+_WEIR = __file__.rpartition("ports/")[0]
 _PYTHON = sysconfig.get_paths()["stdlib"]
 _INSTALLED = ("/site-packages/", "/dist-packages/")
 _SPARK = (*(f"{place}pyspark/" for place in _INSTALLED), "/pyspark.zip/")

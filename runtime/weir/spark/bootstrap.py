@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from dataclasses import field as filled
 from urllib.parse import quote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Row, Window
@@ -50,6 +51,7 @@ from weir.storage import manifests, state_files
 from weir.storage.store_by_scheme import StoreByScheme
 from weir.storage.stores import as_url
 from weir.wire.keys import check_key_type, key_groups
+from weir.wire.struct_keys import leaves_of, nullable_inside
 
 PART, PLAIN = "__weir_part", "__weir_column_"
 FIRST = CheckpointId(1)
@@ -91,7 +93,7 @@ class BootstrappedState:
         return [
             NEVER_NULL.get(
                 self.columns[field.name],
-                field.with_name(self.columns[field.name]).with_nullable(nullable=True),
+                pa.field(self.columns[field.name], nullable_inside(field.type)),
             )
             for field in to_arrow_schema(frame.schema)
         ]
@@ -256,7 +258,9 @@ class Savepoint:
     ) -> list[tuple[int, StateFile]]:
         frame = state.frame.select(*(state.frame[_quoted(name)] for name in state.columns))
         layout = self._layout(state, location, parts)
-        dealt_schema = StructType([*frame.schema.fields]).add(PART, IntegerType())
+        # Arrow casts no struct that is null somewhere to one whose fields are NOT NULL.
+        nullable = frame.schema._as_nullable()  # noqa: SLF001 - PySpark has no other name for it
+        dealt_schema = StructType([*nullable.fields]).add(PART, IntegerType())
         dealt = frame.mapInArrow(dealing(layout), dealt_schema)
         rows = dealt.groupBy(PART).applyInArrow(writing(layout), _WRITTEN).collect()
         problems = sorted((row.cause, row.remedy) for row in rows if row.cause)
@@ -448,13 +452,17 @@ def _doubled(table: pa.Table, unique: Sequence[str]) -> tuple[str, str] | None:
     """Names a key that is in several rows and may be in one, with the remedy."""
     if not unique:
         return None
-    counted = table.group_by(list(unique)).aggregate([([], "count_all")])
+    keys = table.select(list(unique))
+    flat = [leaf for column in keys.columns for leaf in leaves_of(column.combine_chunks())]
+    numbered = pa.table([*flat, np.arange(keys.num_rows)], [f"{at}" for at in range(len(flat) + 1)])
+    *leaves, row = numbered.column_names
+    counted = numbered.group_by(leaves).aggregate([([], "count_all"), (row, "min")])
     several = counted.filter(pc.greater(counted.column("count_all"), 1))
     if not several.num_rows:
         return None
-    found = several.slice(0, 1).to_pylist()[0]
-    count = found.pop("count_all")
-    return f"key {found} has {count} rows", "give each key one row"
+    first = several.slice(0, 1).to_pylist()[0]
+    key = keys.slice(first[f"{row}_min"], 1).to_pylist()[0]
+    return f"key {key} has {first['count_all']} rows", "give each key one row"
 
 
 def _file(row: Row) -> StateFile:

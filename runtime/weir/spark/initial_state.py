@@ -10,7 +10,7 @@ the stream's, in the same order; names may differ.
 """
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
@@ -32,6 +32,7 @@ from weir.spark.bootstrap import BootstrappedState, Savepoint
 from weir.state.keyed_states import ORDINAL, ListState
 from weir.storage import inspection, manifests
 from weir.storage.stores import ObjectStore
+from weir.wire.struct_keys import nullable_inside
 
 KEY, ORDER, VALUE = "__weir_key", "__weir_order", "__weir_value"
 
@@ -93,7 +94,7 @@ def _initial_state(uid: OperatorId, max_parallelism: int, head: ProcessorHead) -
     schema = to_arrow_schema(frame.schema)
     wanted = [head.input.field(name) for name in head.keys]
     if any(key not in schema.names for key in keys) or (
-        [written(schema.field(key).type) for key in keys] != [written(f.type) for f in wanted]
+        _types(schema.field(key) for key in keys) != _types(wanted)
     ):
         raise JobRejected(
             f"operator {uid!r}: the stream and its initialState are grouped differently",
@@ -132,6 +133,10 @@ def _place(directory: str) -> str:
     if is_memory(directory):
         directory = f"file://{Path(tempfile.gettempdir())}"
     return f"{directory.rstrip('/')}/initial-state/{uuid4().hex}"
+
+
+def _types(fields: Iterable[pa.Field]) -> list[str]:
+    return [written(nullable_inside(field.type)) for field in fields]
 
 
 def _listed(fields: Sequence[pa.Field] | pa.Schema) -> str:

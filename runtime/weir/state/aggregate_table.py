@@ -20,6 +20,7 @@ from weir.state.copy_on_write import CopyOnWrite, Frozen
 from weir.state.key_index import KeyIndex, RowNumbers
 from weir.state.schema_evolution import widens
 from weir.wire.numpy_columns import arrow_of, validity_of, values_of
+from weir.wire.struct_keys import nullable_inside
 
 Array = npt.NDArray[Any]
 
@@ -109,8 +110,8 @@ class AggregateTable:
         return row_numbers
 
     def _check_keys(self, stored: pa.Schema) -> None:
-        wanted = [(field.name, field.type) for field in self._keys]
-        found = [(field.name, field.type) for field in stored][: len(wanted)]
+        wanted = [(field.name, nullable_inside(field.type)) for field in self._keys]
+        found = [(field.name, nullable_inside(field.type)) for field in stored][: len(wanted)]
         if found != wanted:
             raise JobRejected(
                 f"the state was kept by {_listed(found)}",

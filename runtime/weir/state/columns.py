@@ -26,11 +26,18 @@ def columns_of(rows: Sequence[Row], fields: Sequence[pa.Field]) -> list[pa.Array
 
 
 def keys_of(columns: Sequence[pa.Array | pa.ChunkedArray]) -> list[Key]:
-    """The keys of rows as tuples, equal in Python wherever they are one key in SQL."""
+    """The keys of rows as tuples, equal in Python wherever they are one key in SQL.
+
+    A struct is a tuple in the key.
+    """
     return list(zip(*map(_key_values, columns), strict=True))
 
 
 def _key_values(column: pa.Array | pa.ChunkedArray) -> list[object]:
+    if pa.types.is_struct(column.type):
+        structs = zip(*map(_key_values, column.flatten()), strict=True)
+        pairs = zip(structs, column.is_valid().to_pylist(), strict=True)
+        return [struct if is_valid else None for struct, is_valid in pairs]
     values: list[object] = column.to_pylist()
     if not pa.types.is_floating(column.type):
         return values

@@ -4,7 +4,7 @@ A loop over keys in Python would cost more than the rest of an aggregation, so N
 batch of numbers at once, by open addressing: all rows probe their home cell, and the few that found
 another key there continue together. Other keys are mapped to numbers first: a string by a
 dictionary of the batch's distinct values, several columns by the pair of numbers that the first
-columns and the next one have.
+columns and the next one have, and a struct by the flat columns of its fields.
 
 Row numbers are assigned in ascending order and never reused, and a key never changes. So another
 thread may read the keys of row numbers that were assigned before, while the mailbox adds new ones.
@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from weir.wire.keys import canonical, check_key_type
 from weir.wire.numpy_columns import arrow_of, validity_of, values_of
+from weir.wire.struct_keys import columns_of_leaves, leaf_types, leaves_of
 
 RowNumbers = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int64]
@@ -241,8 +242,9 @@ class KeyIndex:
         """Refuses types that cannot be keys."""
         for field in fields:
             check_key_type(field)
-        self._columns = [_index_of(field.type) for field in fields]
-        self._pairs = [NumberIndex() for _ in fields[1:]]
+        self._kinds = [field.type for field in fields]
+        self._columns = [_index_of(leaf) for kind in self._kinds for leaf in leaf_types(kind)]
+        self._pairs = [NumberIndex() for _ in self._columns[1:]]
 
     @property
     def size(self) -> int:
@@ -254,21 +256,22 @@ class KeyIndex:
         (self._pairs[-1] if self._pairs else self._columns[0]).reserve(size)
 
     def row_numbers(self, keys: Sequence[pa.Array]) -> RowNumbers:
-        """The row of each row; keys that are new get one now."""
-        row_numbers = self._columns[0].row_numbers(keys[0])
-        for pair, column, values in zip(self._pairs, self._columns[1:], keys[1:], strict=True):
+        """The row number of each row; keys that are new get one now."""
+        first, *others = (leaf for column in keys for leaf in leaves_of(column))
+        row_numbers = self._columns[0].row_numbers(first)
+        for pair, column, values in zip(self._pairs, self._columns[1:], others, strict=True):
             row_numbers = pair.row_numbers(row_numbers << _HALF | column.row_numbers(values))
         return row_numbers
 
     def keys_of(self, row_numbers: RowNumbers) -> list[pa.Array]:
         """The key columns of these rows. Any thread may ask for rows that it was given."""
-        keys = []
+        leaves = []
         for pair, column in zip(reversed(self._pairs), reversed(self._columns), strict=False):
             pairs = pair.numbers_of(row_numbers)
-            keys.append(column.values_of(pairs & _LOW_HALF))
+            leaves.append(column.values_of(pairs & _LOW_HALF))
             row_numbers = pairs >> _HALF
-        keys.append(self._columns[0].values_of(row_numbers))
-        return keys[::-1]
+        leaves.append(self._columns[0].values_of(row_numbers))
+        return columns_of_leaves(self._kinds, leaves[::-1])
 
 
 def _index_of(kind: pa.DataType) -> _ColumnIndex:

@@ -17,6 +17,7 @@ from pyarrow import types as kinds
 from weir.dataflow.types import written
 from weir.state.state_schema import StateSchema
 from weir.state.ttl import EXPIRES_AT
+from weir.wire.struct_keys import nullable_inside
 
 VALUE, USER_KEY = "value.", "user_key."
 
@@ -151,7 +152,7 @@ def _types(fields: Iterable[pa.Field]) -> dict[str, pa.DataType]:
 
 
 def _listed(fields: Iterable[pa.Field]) -> str:
-    return ", ".join(f"{field.name} {written(field.type)}" for field in fields)
+    return ", ".join(f"{field.name} {written(nullable_inside(field.type))}" for field in fields)
 
 
 def _shown(name: str) -> str:

@@ -3,7 +3,8 @@
 The sender of a hashed edge, a state's snapshot and a bootstrap writer must put a key into one and
 the same group, so all of them ask here. The numbers come from ``weir.core.key_groups``; this module
 adds what that one refuses to know: which Arrow type hashes as which Java type, and what to do about
-nulls. Strings and binaries hash their distinct values only, for keys repeat within a batch.
+nulls. Strings and binaries hash their distinct values only, for keys repeat within a batch. A
+struct hashes as the row of its fields does, and a null struct as any null.
 
 Two numbers that SQL calls one key hash alike: -0.0 as 0.0, and every NaN as Java's one NaN.
 """
@@ -36,20 +37,35 @@ def check_key_type(field: pa.Field) -> None:
 
 
 def _hashes(column: pa.Array, name: str) -> kg.Hashes:
-    hashes = _hasher_of(column.type, name)(column)
+    return _null_aware(_hasher_of(column.type, name), column)
+
+
+def _null_aware(hasher: _Hasher, column: pa.Array) -> kg.Hashes:
+    hashes = hasher(column)
     valid = validity_of(column)
     return hashes if valid is None else np.where(valid, hashes, np.uint32(kg.NULL_HASH))
 
 
 def _hasher_of(kind: pa.DataType, name: str) -> _Hasher:
+    if pa.types.is_struct(kind) and kind.num_fields:
+        return _struct_hasher([_hasher_of(part.type, f"{name}.{part.name}") for part in kind])
     hasher = _longs if pa.types.is_timestamp(kind) else _HASHERS.get(kind)
     if hasher is None:
         raise JobRejected(
             f"column {name!r} of type {kind} cannot be a key",
-            "keys are integers, doubles, booleans, strings, binaries, dates or timestamps",
+            "keys are integers, doubles, booleans, strings, binaries, dates, timestamps or structs"
+            " of these",
             "cast the column to one of these first",
         )
     return hasher
+
+
+def _struct_hasher(hashers: Sequence[_Hasher]) -> _Hasher:
+    def hashes_of(column: pa.Array) -> kg.Hashes:
+        parts = zip(hashers, column.flatten(), strict=True)
+        return kg.hashes_of_rows([_null_aware(hasher, part) for hasher, part in parts])
+
+    return hashes_of
 
 
 def _ints(column: pa.Array) -> kg.Hashes:

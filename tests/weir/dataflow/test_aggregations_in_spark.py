@@ -1,6 +1,7 @@
 """Aggregates and their keys are those of Spark, value by value and in type."""
 
 import math
+from datetime import date
 
 import pyarrow as pa
 import pytest
@@ -47,8 +48,8 @@ def is_refused(attempt, *arguments):
     return False
 
 
-def of_weir(batch, key, aggregates):
-    head = aggregate_head((key,), aggregates, batch.schema)
+def of_weir(batch, keys, aggregates):
+    head = aggregate_head(keys, aggregates, batch.schema)
     place = TaskInfo(SubtaskId(OperatorId("totals"), 0), 1, 16, 1, 1, lambda: Millis(0))
     operator = AggregateOperator(head, place)
     half = batch.num_rows // 2
@@ -89,7 +90,7 @@ def test_aggregates_are_those_of_spark(batch, frame):
     accepted = [one for one in every if not is_refused(aggregate_head, (KEY,), [one], batch.schema)]
     assert {one.function for one in accepted} == set(AGGREGATIONS)
 
-    ours, theirs = of_weir(batch, KEY, accepted), of_spark(frame, KEY, accepted)
+    ours, theirs = of_weir(batch, (KEY,), accepted), of_spark(frame, KEY, accepted)
 
     assert ours.schema.types == theirs.schema.types
     for one in accepted:
@@ -108,6 +109,68 @@ def test_keys_are_those_of_spark(batch, frame):
     counted = [Aggregate("count", "", "times")]
 
     for key in keys:
-        ours, theirs = of_weir(batch, key, counted), of_spark(frame, key, counted)
+        ours, theirs = of_weir(batch, (key,), counted), of_spark(frame, key, counted)
         assert ours.schema.types == theirs.schema.types
         assert by_key(ours) == by_key(theirs), f"keys {key}, seed {SEED}"
+
+
+STRUCT = pa.struct(
+    [
+        ("i", pa.int32()),
+        ("in", pa.struct([("s", pa.string()), ("d", pa.float64()), ("at", pa.date32())])),
+    ]
+)
+
+
+def random_structs(chance, count):
+    """Few values and many nulls of every depth, so that keys repeat."""
+
+    def or_null(value):
+        return None if chance.random() < 0.2 else value
+
+    doubles = (0.0, -0.0, math.nan, -math.nan, 1.5)
+    return [
+        or_null(
+            (
+                or_null(chance.randrange(2)),
+                or_null(
+                    (
+                        or_null(chance.choice(("", "x"))),
+                        or_null(chance.choice(doubles)),
+                        or_null(date(2026, 1, chance.randint(1, 2))),
+                    )
+                ),
+            )
+        )
+        for _ in range(count)
+    ]
+
+
+def by_struct(table):
+    """By what Python prints of the key, in which all NaNs are alike and the two zeros are not."""
+    found = {repr(tuple(row.values())[:-2]): tuple(row.values())[-2:] for row in table.to_pylist()}
+    assert len(found) == table.num_rows, "each key is there once"
+    return found
+
+
+@pytest.mark.parametrize("keys", [("k",), ("b", "k")])
+def test_struct_keys_are_those_of_spark(frame, keys):
+    """D7: a null struct is a key and a struct of nulls another, NaN is one, both zeros are one."""
+    chance = dice("struct keys in spark")
+    count = 600
+    columns = {
+        "k": pa.array(random_structs(chance, count), STRUCT),
+        "b": pa.array([chance.choice((None, True, False)) for _ in range(count)]),
+        "n": pa.array([chance.choice((None, 1, 2, 3)) for _ in range(count)], pa.int64()),
+    }
+    batch = pa.record_batch(columns)
+    check_keys("groupBy", keys, batch.schema)
+    aggregates = [Aggregate("sum", "n", "total"), Aggregate("count", "", "rows")]
+
+    ours = of_weir(batch, keys, aggregates)
+    own = frame.sparkSession.createDataFrame(pa.Table.from_batches([batch]))
+    theirs = of_spark(own, ", ".join(keys), aggregates)
+
+    assert ours.schema.types == theirs.schema.types
+    assert by_struct(ours) == by_struct(theirs), f"seed {SEED}"
+    assert 50 < ours.num_rows < count, "keys repeat"

@@ -198,9 +198,25 @@ def test_repartition_takes_a_number_or_columns_or_both():
             lambda s: s.groupBy(F.col("price").cast("float").alias("f")),
             (
                 "groupBy: column 'f' cannot be a key: it is a float, and keys are tinyint,"
-                " smallint, int, bigint, double, boolean, string, binary, date, timestamp."
-                " Remedy: cast it first"
+                " smallint, int, bigint, double, boolean, string, binary, date, timestamp,"
+                " and structs of these. Remedy: cast it first"
             ),
+        ),
+        (
+            lambda s: s.mapInArrow(iter, "k struct<a:int,in:struct<f:float>>").groupBy("k"),
+            "column 'k' cannot be a key: its field 'k.in.f' is a float, and keys are tinyint",
+        ),
+        (
+            lambda s: s.mapInArrow(iter, "k struct<a:int,l:array<int>>").repartition("k"),
+            "column 'k' cannot be a key: its field 'k.l' is a list<element: int32>",
+        ),
+        (
+            lambda s: s.mapInArrow(iter, "k struct<m:map<int,int>>").groupBy("k"),
+            "column 'k' cannot be a key: its field 'k.m' is a map<int32, int32>",
+        ),
+        (
+            lambda s: s.mapInArrow(iter, "k struct<>").groupBy("k"),
+            "column 'k' cannot be a key: it is a struct<>",
         ),
         (
             lambda s: s.groupBy(F.col("price").cast("decimal(10,2)").alias("d")).count(),

@@ -220,10 +220,10 @@ def test_the_document_states_the_bounds_that_hold():
     document = (Path(__file__).parents[3] / "docs" / "checkpoints.md").read_text()
 
     assert f"| a batch on a channel | {BATCH_BYTES >> 20} MiB |" in document
-    assert f"there, for each channel | {CHANNEL_BYTES >> 20} MiB | a sender" in document
+    assert f"transit to it, for each channel | {CHANNEL_BYTES >> 20} MiB | a sender" in document
     assert f"has credit for {CREDIT} batches" in document
-    assert f"for each channel | {OUTPUT_BYTES >> 20} MiB, and what" in document
-    assert f"while {OUTPUT_LIMIT} batches wait; a call takes at most one batch" in document
+    assert f"for each channel | {OUTPUT_BYTES >> 20} MiB, and the output" in document
+    assert f"while {OUTPUT_LIMIT} batches are queued; a call takes at most one batch" in document
     assert f"a reader about {TURN_BYTES >> 20} MiB" in document
-    assert f"a subtask has {MOST_UPLOADS} uploads under way" in document
+    assert f"a subtask has {MOST_UPLOADS} uploads in progress" in document
     assert f"the slot holds more than {UNSAVED_LIMIT >> 30} GiB of earlier checkpoints" in document

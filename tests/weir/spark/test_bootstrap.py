@@ -11,6 +11,7 @@ from weir.connectors.generator_options import expected_rows
 from weir.connectors.pyspark.processor import ProcessorOperator
 from weir.core.ids import CheckpointId, EdgeId, Millis, OperatorId, SubtaskId
 from weir.core.key_groups import range_of
+from weir.dataflow.keyed import aggregate_head
 from weir.dataflow.options import Options
 from weir.dataflow.physical import Aggregate, AggregateHead, ProcessorHead, RowsAs
 from weir.dataflow.types import schema_of
@@ -18,7 +19,7 @@ from weir.errors import JobRejected
 from weir.ports.operators import RestoredState, TaskInfo
 from weir.slot.aggregate import AggregateOperator
 from weir.spark import WeirSession
-from weir.spark.bootstrap import Savepoint
+from weir.spark.bootstrap import PART, Layout, Savepoint, writing
 from weir.state.snapshot_files import read_list
 from weir.state.state_file_reader import header_of, rows_of
 from weir.storage import state_files
@@ -288,6 +289,54 @@ def test_a_key_with_two_rows_is_refused(totals, tmp_path):
     with pytest.raises(JobRejected, match=r"'total' of sums: key \{'key': 7\} has 2 rows"):
         savepoint.write(str(tmp_path / "s"))
     assert not (tmp_path / "s/_metadata").exists()
+
+
+@pytest.fixture(scope="module")
+def by_place(session):
+    """Twenty structs and a null one; of every fourth a field is null."""
+    return session.spark.range(21).selectExpr(
+        "CASE WHEN id < 20 THEN struct(CAST(nullif(id % 4, 3) AS INT) AS x,"
+        " struct(CAST(id AS STRING) AS s) AS in) END AS place",
+        "id AS total",
+    )
+
+
+def test_a_struct_is_a_key_of_aggregates(session, by_place, tmp_path):
+    """S9, S11: bootstrapped, restored at another width, and read as a DataFrame."""
+    frame = by_place.selectExpr("place", "total AS `sum(n)`", "1L AS `count(n)`")
+    savepoint = Savepoint.new(max_parallelism=16)
+    location = savepoint.withAggregates("sums", frame, key=["place"]).write(str(tmp_path / "s"))
+    rows = schema_of("place struct<x:int,in:struct<s:string>>, n long")
+    head = aggregate_head(("place",), [Aggregate("sum", "n", "total")], rows)
+    fields = [{"x": (0, 1, 2, None)[n % 4], "in": {"s": str(n)}} for n in range(20)]
+    wanted = {repr(place): total for total, place in enumerate([*fields, None])}
+
+    found = {}
+    for index in range(3):
+        operator = AggregateOperator(head, place(index, 3))
+        operator.restore(inherited(location, index, 3))
+        (piece,) = operator.capture(CheckpointId(1)).keyed
+        for batch in rows_of([piece.write()], piece.groups):
+            found |= {repr(row["place"]): row["sum(n)"] for row in batch.to_pylist()}
+
+    assert found == wanted
+    read = session.spark.read.format("weir-state").option("path", location).load()
+    assert read.schema["place"].dataType.simpleString() == "struct<x:int,in:struct<s:string>>"
+    shown = read.selectExpr("place", "`sum(n)` AS total").toArrow().to_pylist()
+    assert {repr(row["place"]): row["total"] for row in shown} == wanted
+
+
+def test_a_struct_key_with_two_rows_is_refused():
+    """S9: and one that is null in another place is another key."""
+    schema = schema_of("place struct<x:int,in:struct<s:string>>, total long")
+    layout = Layout("memory://nowhere", "total", ("place",), ("place",), schema, 1, 16)
+    keys = [None, (None, None), (None, (None,)), (1, ("a",)), (1, ("b",)), (1, ("a",))]
+    rows = [pa.array(keys, schema.field(0).type), pa.array(range(6)), pa.array([0] * 6, pa.int32())]
+
+    refused = writing(layout)(pa.table(rows, [*schema.names, PART])).to_pylist()[0]
+
+    assert refused["cause"] == "key {'place': {'x': 1, 'in': {'s': 'a'}}} has 2 rows"
+    assert refused["remedy"] == "give each key one row"
 
 
 def test_a_column_that_is_not_there_is_refused(totals):

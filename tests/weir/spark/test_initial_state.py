@@ -1,5 +1,6 @@
 """A new job begins with the rows of a DataFrame, handed to its processor key by key."""
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - as users write it
 
@@ -115,6 +116,36 @@ def test_a_job_begins_with_it(beginnings, tmp_path):
 
     found = read_committed(f"file://{tmp_path}/out").to_pylist()
     totals = {row["word"]: row["total"] for row in sorted(found, key=lambda row: row["total"])}
+    wanted = {str(word): 200 * word + 1_000 for word in range(5)}
+    for row in expected_rows(Options("generator", GENERATED), 0, 0, 50).to_pylist():
+        wanted[str(row["key"])] += row["value"]
+    assert totals == wanted
+
+
+def with_struct(batches):
+    for batch in batches:
+        words = pa.StructArray.from_arrays([batch.column("key").cast(pa.string())], ["w"])
+        yield pa.record_batch([words, batch.column("value")], names=["k", "amount"])
+
+
+def test_a_job_that_is_grouped_by_a_struct_begins_with_it(beginnings, tmp_path):
+    """D1, S11: at two subtasks, each of which is handed the structs that it will have rows of."""
+    session = (
+        WeirSession.builder.appName("begins by struct")
+        .config("weir.parallelism", 2)
+        .config("weir.checkpointing.storage", f"file://{tmp_path}/checkpoints")
+        .getOrCreate()
+    )
+    rows = session.readStream.format("generator").options(**GENERATED).load()
+    structs = rows.mapInArrow(with_struct, "k struct<w:string>, amount long")
+    given = beginnings.selectExpr("struct(name AS w) AS k", "begin")
+    processed = structs.groupBy("k").transformWithState(
+        Seeded(), "word struct<w:string>, total long", initialState=given.groupBy("k")
+    )
+    processed.writeStream.format("parquet").start(f"{tmp_path}/out").awaitTermination()
+
+    found = read_committed(f"file://{tmp_path}/out").to_pylist()
+    totals = {row["word"]["w"]: row["total"] for row in sorted(found, key=lambda r: r["total"])}
     wanted = {str(word): 200 * word + 1_000 for word in range(5)}
     for row in expected_rows(Options("generator", GENERATED), 0, 0, 50).to_pylist():
         wanted[str(row["key"])] += row["value"]

@@ -98,6 +98,28 @@ def test_rows_of_any_key_columns_keep_their_rows(data):
     assert list(zip(*(column.to_pylist() for column in keys), strict=True)) == list(known)
 
 
+PLACE = pa.struct([("x", pa.int32()), ("at", pa.struct([("s", pa.string()), ("b", pa.bool_())]))])
+places = st.none() | st.tuples(
+    st.none() | st.integers(-2, 2),
+    st.none() | st.tuples(st.none() | st.text(max_size=2), st.none() | st.booleans()),
+)
+
+
+@given(st.lists(st.lists(st.tuples(places, st.integers(0, 2)), max_size=20), max_size=4))
+def test_structs_keep_their_slots(batches):
+    """S11: a null struct is one key, and a struct of nulls another."""
+    index, known = KeyIndex([pa.field("k", PLACE), pa.field("n", pa.int64())]), {}
+
+    for batch in batches:
+        columns = [pa.array([row[0] for row in batch], PLACE), pa.array([row[1] for row in batch])]
+        check(index.row_numbers([columns[0], columns[1].cast(pa.int64())]).tolist(), batch, known)
+
+    structs, numbers = index.keys_of(np.array(list(known.values()), np.int64))
+    assert index.size == len(known)
+    assert structs.equals(pa.array([key[0] for key in known], PLACE))
+    assert numbers.to_pylist() == [key[1] for key in known]
+
+
 def test_doubles_that_sql_calls_equal_are_one_key():
     index = KeyIndex([pa.field("k", pa.float64())])
 
@@ -118,5 +140,8 @@ def test_a_slice_of_a_column_is_looked_up_as_what_it_is():
 
 def test_what_cannot_be_a_key_is_refused():
     """U3: by column and type."""
+    tags = pa.field("tags", pa.list_(pa.string()))
     with pytest.raises(JobRejected, match="'tags' of type list"):
-        KeyIndex([pa.field("tags", pa.list_(pa.string()))])
+        KeyIndex([tags])
+    with pytest.raises(JobRejected, match=r"'page\.tags' of type list"):
+        KeyIndex([pa.field("page", pa.struct([tags]))])

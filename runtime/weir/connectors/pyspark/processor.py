@@ -3,9 +3,8 @@
 ``handleInputRows`` is called once for each key of a batch, with the rows of that key in the batch;
 keys come in the order of their first row. What PySpark calls the current batch's processing time is
 the clock when the batch was taken up. Timers fire between batches, for a bounded time and the
-earliest first; as in PySpark a timer is deleted after its handler returned, and its key is a Row
-with names, which the key of input rows is not. Timers that a snapshot found due and not fired are
-in its state, and fire as soon as it is restored (spec A11).
+earliest first; as in PySpark a timer is deleted after its handler returned. Timers that a snapshot
+found due and not fired are in its state, and fire as soon as it is restored (spec A11).
 
 In event-time mode a row that is older than the watermark is late: it is counted and dropped before
 ``handleInputRows`` could see it. PySpark judges rows by the watermark of the micro-batch before;
@@ -31,10 +30,11 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
+from weir.connectors.pyspark.given_keys import input_key, timer_key
 from weir.connectors.pyspark.handle import Handle
 from weir.connectors.pyspark.initial_rows import INITIAL_ROWS, InitialRows
 from weir.connectors.pyspark.pandas_frames import FrameShape
-from weir.connectors.pyspark.rows import RowMismatch, RowShape, row_maker
+from weir.connectors.pyspark.rows import RowMismatch, RowShape
 from weir.core.ids import CheckpointId, EdgeId, Millis
 from weir.core.key_groups import range_of
 from weir.dataflow.physical import ProcessorHead, RowsAs
@@ -59,7 +59,7 @@ FIRING_SECONDS = 0.01
 """After this long a call of ``fire`` takes on no other timer."""
 
 UNKNOWN_TIME = -1
-"""PySpark's value where the time mode has no such time."""
+"""PySpark's value in the time mode None."""
 
 AT_ONCE = Millis(0)
 
@@ -108,7 +108,8 @@ class ProcessorOperator:
         self.late_rows = 0
         fields = tuple(head.input.field(name) for name in head.keys)
         self._keys = keyed_snapshot.Keys(fields, place.max_parallelism)
-        self._key_row = row_maker(head.keys)
+        self._input_key = input_key(fields, head.rows_as)
+        self._timer_key = timer_key(fields)
         self._versions = RememberedCaptures()
 
     def restore(self, restored_state: RestoredState) -> None:
@@ -224,8 +225,7 @@ class ProcessorOperator:
             self._sweep.step(expiring, now)
         if self._mode is TimeMode.NONE:
             return TimerValues(UNKNOWN_TIME, UNKNOWN_TIME)
-        by_events = self._mode is TimeMode.EVENT_TIME
-        return TimerValues(now, self._watermark if by_events else UNKNOWN_TIME)
+        return TimerValues(now, self._watermark)
 
     def _timers_now(self) -> Millis:
         return self._watermark if self._mode is TimeMode.EVENT_TIME else self._place.clock()
@@ -233,6 +233,7 @@ class ProcessorOperator:
     def _handle_rows(self, batch: Batch) -> list[object]:
         times = self._take_time()
         slots, cursor, handle = self._slots, self._slots.cursor, self._processor.handleInputRows
+        as_given = self._input_key
         yielded: list[object] = []
         key: Key = ()
         rows: list[Any] = []
@@ -244,7 +245,7 @@ class ProcessorOperator:
                     self._begin_with(key, times)
                 slots.seek(key)
                 given = iter(rows)
-                yielded.extend(handle(key, given, times))
+                yielded.extend(handle(as_given(key) if as_given else key, given, times))
                 if cursor.may_be_empty:
                     slots.settle()
         except (JobRejected, UserCodeFailed):
@@ -259,9 +260,10 @@ class ProcessorOperator:
     def _begin_with(self, key: Key, times: TimerValues) -> None:
         """Give the processor what the key begins with."""
         assert self._initial is not None, "some keys wait for their initial state"
+        as_given = self._input_key(key) if self._input_key else key
         for given in self._initial.take(key):
             try:
-                self._processor.handleInitialState(key, given, times)
+                self._processor.handleInitialState(as_given, given, times)
             except JobRejected:
                 raise
             except Exception as error:  # the user's code may raise anything
@@ -290,7 +292,7 @@ class ProcessorOperator:
         try:
             yielded: list[object] = list(
                 self._processor.handleExpiredTimer(
-                    key=self._key_row(key),
+                    key=self._timer_key(key),
                     timerValues=times,
                     expiredTimerInfo=ExpiredTimerInfo(expiry),
                 )
