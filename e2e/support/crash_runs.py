@@ -1,7 +1,7 @@
-"""Plays scenes with an operator that is killed at one of its writes and replaced by another.
+"""Runs scenarios with an operator that is killed at one of its writes and replaced by another.
 
-Each play has a namespace, a proxy and an operator of its own, so that many go on at once against
-one API server. What came of it is compared by whoever asked.
+Each run has a separate namespace, proxy and operator, so that many run concurrently against one API
+server. The caller compares the results.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import operator_process
-from crash_scenarios import Outcome, Scene, Sight, Stage, Unsettled
+from crash_scenarios import Outcome, Scenario, Sight, Stage, Unsettled
 from fake_kubelet import FakeKubelet, Pace, fake_kubelet
 from killing_proxy import Kill, Killer, Side, killing_proxy
 from local_api_server import BareApi, write_kubeconfig
@@ -28,11 +28,11 @@ AT_ONCE = 6 * (os.cpu_count() or 1)
 class Cell:
     """A scene, and where its operator dies; nowhere, to see how the scene is meant to end."""
 
-    scene: Scene
+    scenario: Scenario
     kill: Kill | None = None
 
     def __str__(self) -> str:
-        return f"{self.scene.name} {self.kill or 'undisturbed'}"
+        return f"{self.scenario.name} {self.kill or 'undisturbed'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +58,12 @@ class Theatre:
     played: int = 0
 
     async def play_all(self, cells: list[Cell]) -> list[Played]:
-        return list(await asyncio.gather(*(self.play(cell) for cell in cells)))
+        return list(await asyncio.gather(*(self.crash_run(cell) for cell in cells)))
 
-    async def play(self, cell: Cell) -> Played:
+    async def crash_run(self, cell: Cell) -> Played:
         async with self.room:
             self.played += 1
-            return await _Play(self, cell, f"{cell.scene.name}-{self.played}").played()
+            return await _Play(self, cell, f"{cell.scenario.name}-{self.played}").played()
 
 
 class _Play:
@@ -86,7 +86,7 @@ class _Play:
                 try:
                     sight = await self._until_over(url)
                 finally:
-                    await self._end_operator()  # so that nobody knocks at a door that closes
+                    await self._end_operator()  # so that nothing connects to a closing port
         except Unsettled as unsettled:
             broken.append(f"{unsettled}\n{self._last_words()}")
         finally:
@@ -96,13 +96,13 @@ class _Play:
         return Played(self._cell, tuple(self._killer.writes), outcome, tuple(broken))
 
     async def _until_over(self, url: str) -> Sight:
-        scene, stage = self._cell.scene, self._stage
+        scenario, stage = self._cell.scenario, self._stage
         place = self._place(url)
         self._operator = await operator_process.begin(place)
-        await scene.prepare(stage)
+        await scenario.prepare(stage)
         self._killer.is_armed = True
-        await scene.act(stage)
-        over = asyncio.create_task(stage.until(f"{scene.name} is over", scene.is_over))
+        await scenario.act(stage)
+        over = asyncio.create_task(stage.until(f"{scenario.name} is over", scenario.is_over))
         struck = asyncio.create_task(self._killer.has_struck.wait())
         try:
             await asyncio.wait((over, struck), return_when=asyncio.FIRST_COMPLETED)
@@ -138,4 +138,4 @@ async def theatre(api: BareApi, folder: Path) -> AsyncIterator[Theatre]:
 def cells_of(played: Played) -> list[Cell]:
     """Every death that an undisturbed play could have had."""
     writes = range(1, len(played.writes) + 1)
-    return [Cell(played.cell.scene, Kill(write, side)) for write in writes for side in Side]
+    return [Cell(played.cell.scenario, Kill(write, side)) for write in writes for side in Side]

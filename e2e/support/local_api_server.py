@@ -1,8 +1,8 @@
-"""An etcd and a kube-apiserver, and nothing else of a cluster: its pods must be pretended.
+"""An etcd and a kube-apiserver without any node or controller: pods must be faked.
 
-It stands beside any other cluster of this machine: its ports are free ones, its files lie in a
-folder that is given. There is no controller, so nothing is collected, scheduled or restarted here
-behind a test's back.
+It runs beside any other cluster of this machine: it uses free ports, and a given folder for its
+files. There is no controller, so nothing is garbage-collected, scheduled or restarted during a
+test.
 """
 
 import os
@@ -23,8 +23,8 @@ import yaml
 from cluster import ROOT, said
 from server_ports import free_server_ports
 
-PATIENCE_S = 120.0
-GLANCE_S = 0.1
+TIMEOUT_S = 120.0
+POLL_S = 0.1
 HOST = "127.0.0.1"
 LAST_WORDS = 2_000
 
@@ -127,7 +127,7 @@ def _server(folder: Path, etcd: int, port: int) -> list[str]:
         f"--etcd-servers=http://{HOST}:{etcd}",
         f"--bind-address={HOST}",
         f"--secure-port={port}",
-        "--advertise-address=192.0.2.1",  # it must have one; nobody is told of it
+        "--advertise-address=192.0.2.1",  # required, but unused
         "--endpoint-reconciler-type=none",
         "--service-cluster-ip-range=10.96.0.0/16",
         "--authorization-mode=RBAC",
@@ -137,20 +137,20 @@ def _server(folder: Path, etcd: int, port: int) -> list[str]:
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={folder / 'accounts.pub'}",
         f"--service-account-signing-key-file={folder / 'accounts.key'}",
-        "--disable-admission-plugins=ServiceAccount",  # nobody here makes the accounts
+        "--disable-admission-plugins=ServiceAccount",  # no controller creates the accounts
     ]
 
 
 def _until(api: BareApi, path: str, programs: "dict[Path, subprocess.Popen[bytes]]") -> None:
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while _asked(api, path) != HTTPStatus.OK:
         for log, process in programs.items():
             if process.poll() is not None:
                 raise BareApiFailed(f"{log.stem} ended: {_last_words(log)}")
         if time.monotonic() > deadline:
             logs = "\n".join(_last_words(log) for log in programs)
-            raise BareApiFailed(f"{PATIENCE_S:.0f} s were not enough for {path}:\n{logs}")
-        time.sleep(GLANCE_S)
+            raise BareApiFailed(f"{TIMEOUT_S:.0f} s were not enough for {path}:\n{logs}")
+        time.sleep(POLL_S)
 
 
 def _last_words(log: Path) -> str:

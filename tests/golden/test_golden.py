@@ -4,7 +4,6 @@ import shutil
 from collections import defaultdict
 
 import pytest
-from weir.slot.heads import operator_for
 
 from described_streams import nowhere
 from golden_job import NOWHERE, golden_stream
@@ -20,6 +19,7 @@ from weir.dataflow.reader import StreamReader
 from weir.dataflow.writer import Session
 from weir.ports.operators import RestoredState, TaskInfo
 from weir.ports.sources import CheckpointedSplit
+from weir.slot.operator_factory import operator_for
 from weir.state.snapshot_files import read_list
 from weir.state.state_file_reader import header_of, rows_of
 from weir.storage import manifests, state_files

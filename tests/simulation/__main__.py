@@ -1,7 +1,7 @@
 """Runs fault schedules from the command line: many seeds, one seed, or planted bugs.
 
 python -m simulation --seeds 2000          two thousand schedules on all cores
-python -m simulation --from 1234 --seeds 1 one schedule; if it fails, its story
+python -m simulation --from 1234 --seeds 1 one schedule; if it fails, its history
 python -m simulation --planted             plant a sample of the bugs and see each caught
 python -m simulation --planted --all       plant every bug of the list
 """
@@ -29,7 +29,7 @@ def main(
         bool, typer.Option("--digest", help="Print one digest of all histories.")
     ] = False,
 ) -> None:
-    """Run seeded fault schedules against the production checkpoint core."""
+    """Run seeded fault schedules against the production core and slot."""
     ok = run_planted(every=every) if planted else run_schedules(first, seeds, digest=digest)
     sys.exit(0 if ok else 1)
 

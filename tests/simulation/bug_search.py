@@ -17,8 +17,9 @@ PATIENCE = 500
 def main(name: str) -> None:
     bug = bug_named(name)
     plant(bug)
-    from simulation.runner import run_one  # noqa: PLC0415 - the core is imported sabotaged
+    from simulation.runner import begin_worker, run_one  # noqa: PLC0415 - the core is imported sabotaged
 
+    begin_worker()
     for seed in range(bug.first_seed, bug.first_seed + PATIENCE):
         outcome = run_one(seed)
         if outcome.violation:

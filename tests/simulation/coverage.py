@@ -135,17 +135,17 @@ EXPECTED = (
 
 
 def watch_step(
-    world: World, before: Job, after: Job, event: Event, said: tuple[Action, ...]
+    world: World, before: Job, after: Job, event: Event, decided: tuple[Action, ...]
 ) -> None:
     """Count what one step of a job shows."""
     old, new = before.coordinator, after.coordinator
     _watch_event(world, old, event)
-    for action in said:
+    for action in decided:
         _watch_action(world, action)
         _check_report(world, old, action, new)
     _check_begun(world, old, new)
     if old.checkpoints.pending is not new.checkpoints.pending:
-        _watch_pending(world, old, new, said)
+        _watch_pending(world, old, new, decided)
     if before.attempt.phase is not after.attempt.phase:
         _watch_phase(world, type(before.attempt.phase).__name__, type(after.attempt.phase).__name__)
     if any(isinstance(p, Preparing) and p.held for p in new.checkpoints.pending):
@@ -185,10 +185,10 @@ def _watch_event(world: World, old: Coordinator, event: Event) -> None:
 
 
 def _watch_pending(
-    world: World, old: Coordinator, new: Coordinator, said: tuple[Action, ...]
+    world: World, old: Coordinator, new: Coordinator, decided: tuple[Action, ...]
 ) -> None:
     before, after = _by_id(old.checkpoints.pending), _by_id(new.checkpoints.pending)
-    done = {a.manifest.checkpoint for a in said if isinstance(a, actions.ReportCompleted)}
+    done = {a.manifest.checkpoint for a in decided if isinstance(a, actions.ReportCompleted)}
     for checkpoint, pending in before.items():
         now = after.get(checkpoint)
         name = type(pending).__name__
@@ -209,7 +209,7 @@ def _watch_way(world: World, start: str, end: str) -> None:
 
 
 def _check_report(world: World, old: Coordinator, action: Action, new: Coordinator) -> None:
-    """What is reported keeps the small promises that no output would betray."""
+    """What is reported keeps the small promises that no output would show."""
     match action:
         case actions.ReportCompleted(manifest=manifest) if manifest.kind.is_savepoint:
             world.completed_at[new.job.epoch] = new.clock.now
@@ -218,7 +218,7 @@ def _check_report(world: World, old: Coordinator, action: Action, new: Coordinat
         case actions.ReportAborted(checkpoint=checkpoint, message=message):
             was = old.checkpoints.find(checkpoint)
             if isinstance(was, Collecting) and "slowest subtask" not in message:
-                world.violated(f"nobody is named for the end of checkpoint {checkpoint}")
+                world.violated(f"no subtask is named for the end of checkpoint {checkpoint}")
         case actions.ReportCompleted():
             world.completed_at[new.job.epoch] = new.clock.now
         case _:

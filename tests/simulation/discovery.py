@@ -40,7 +40,7 @@ def _first_look(scenario: Scenario, topology: Topology, source: OperatorId) -> S
 
 
 def _restored(begun: Splits, kept: Pool) -> Splits:
-    """The checkpoint says what was free, and whether discovery was over then."""
+    """The checkpoint has the splits that were free, and whether discovery was over then."""
     is_final = begun.is_final or kept.seen == EVERYTHING
     return replace(begun, free=kept.free, seen=kept.seen, is_final=is_final)
 

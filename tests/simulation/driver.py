@@ -1,7 +1,7 @@
 """A simulated driver process: takes its epoch, runs the production job machine, obeys it.
 
 It owns no decision. Storage, external commits and links answer through the world's heap, late or
-with doubt; everything they say goes into ``job.step`` as an event, and the invariants are checked
+with doubt; every answer goes into ``job.step`` as an event, and the invariants are checked
 after every step. A paused driver handles nothing until it wakes, which is how zombies are made.
 """
 
@@ -12,8 +12,7 @@ from simulation import discovery
 from simulation.coordinator_faults import CoordinatorFaults
 from simulation.coverage import watch_step
 from simulation.driver_takeover import DriverTakeover
-from simulation.hosted import Surroundings
-from simulation.slot import Abort, Completed, Slot
+from simulation.slot import Slot, SlotEnvironment
 from simulation.store import OK, UNKNOWN, EntryAnswer
 from weir.core import attempt as attempts
 from weir.core import coordinator as checkpoints
@@ -34,6 +33,7 @@ from weir.core.ids import (
 from weir.core.invariants import violations
 from weir.core.job_master import Action, Event, Job, Launch, next_deadline, step
 from weir.core.lifecycle import JobStatus
+from weir.core.rescale import StateAssignment
 from weir.core.snapshots import Manifest
 from weir.core.stall_detector import StallDetector
 from weir.core.topology import Topology
@@ -41,11 +41,21 @@ from weir.driver.loop_clock import LoopClock
 from weir.driver.storage_actions import entry_failed
 from weir.errors import WeirError
 from weir.wire.clocks import ProcessClock
+from weir.wire.control_messages import (
+    CancelSubtasks,
+    CheckpointAborted,
+    CheckpointCompleted,
+    DeploySubtasks,
+    SubtaskAddress,
+    SubtaskFailure,
+    SubtaskMessage,
+)
 
 DIRECTORY = "job"
+REPEATABLE = (events.SubtaskAcked, events.SubtaskDeclined, events.SubtaskProgressed)
 
 
-class Setting(Surroundings, Protocol):
+class Setting(SlotEnvironment, Protocol):
     """What a driver finds in its world."""
 
     @property
@@ -103,12 +113,12 @@ class Driver:
         self.alive = False
         self.sim.ended(self, status, fenced=False)
 
-    def epoch_state(self, claimed: takeover.Claim, resolution: restore_decision.Resolution) -> None:
-        epoch_state = takeover.epoch_state(claimed, resolution, DIRECTORY)
-        self.epoch = epoch_state.epoch
-        self.world.tell(self.name, f"reigns as epoch {self.epoch}")
+    def begin_epoch(self, claimed: takeover.Claim, resolution: restore_decision.Resolution) -> None:
+        state_of_epoch = takeover.epoch_state(claimed, resolution, DIRECTORY)
+        self.epoch = state_of_epoch.epoch
+        self.world.record(self.name, f"runs as epoch {self.epoch}")
         self.sim.external.widths = {o.id: o.parallelism for o in self.topology.operators}
-        state, commits = checkpoints.begin(self.sim.scenario.policy, self.topology, epoch_state)
+        state, commits = checkpoints.begin(self.sim.scenario.policy, self.topology, state_of_epoch)
         self.job = Job(
             attempts.initial(self.topology, self.sim.scenario.strategy),
             state,
@@ -143,7 +153,7 @@ class Driver:
         name = self.sim.name_slot()
         self.slots[name] = Slot(name, self.sim, self)
         executor = f"executor-{len(self.slots) % 2}"
-        self.hear(name, attempts.SlotRegistered(name, executor))
+        self.receive(name, attempts.SlotRegistered(name, executor))
 
     def lose_slot(self, name: SlotId) -> None:
         """The process died; the driver notices, and Spark starts another."""
@@ -158,38 +168,41 @@ class Driver:
     def die(self) -> None:
         """The driver's process and, a moment later, its slots."""
         self.alive = False
-        self.world.tell(self.name, "died")
+        self.world.record(self.name, "died")
         for slot in self.slots.values():
             self.world.at(self.world.delay(0, 40), slot.die)
 
     # -- links
 
-    def hear(self, slot: SlotId, event: object, *, soft: bool = False) -> None:
-        """A slot says something. Only what can be repeated or missed is ever lost or doubled."""
-        for copy in range(self._copies(soft=soft)):
+    def receive(self, slot: SlotId, event: object) -> None:
+        """A slot reports something. Only what may repeat or be missed is ever lost or doubled."""
+        if isinstance(event, SubtaskFailure):
+            draw = self.world.rng.random()
+            event = attempts.SubtaskFailed(event.attempt, event.subtask, event.cause, draw)
+        for copy in range(self._copies(soft=isinstance(event, REPEATABLE))):
             late = self.world.delay(0, 150) if copy else 0
-            self.world.at(self._in_order(("up", slot)) + late, self._heard, slot, event)
+            self.world.at(self._in_order(("up", slot)) + late, self._received, slot, event)
 
-    def _heard(self, slot: SlotId, event: Event) -> None:
+    def _received(self, slot: SlotId, event: Event) -> None:
         if slot in self.slots:
             if isinstance(event, events.SubtaskAcked):
                 self.known.update(file.path for file in event.snapshot.files())
             self.handle(event)
 
-    def _tell(self, subtask: SubtaskId, attempt: AttemptId, message: object, *, soft: bool) -> None:
+    def _send(self, subtask: SubtaskId, attempt: AttemptId, message: object, *, soft: bool) -> None:
         assert self.job is not None
         slot = self.job.attempt.graph.slot_of(subtask)
-        if isinstance(message, Abort) and self.world.chance(
+        if isinstance(message, CheckpointAborted) and self.world.chance(
             self.sim.scenario.chances.lost_control * 10
         ):
             return
         for copy in range(self._copies(soft=soft)):
             wait = self._in_order(("down", slot)) + (self.world.delay(0, 150) if copy else 0)
-            self.world.at(wait, self._told, slot, subtask, attempt, message)
+            self.world.at(wait, self._deliver, slot, SubtaskMessage(subtask, attempt, message))
 
-    def _told(self, slot: SlotId, subtask: SubtaskId, attempt: AttemptId, message: object) -> None:
+    def _deliver(self, slot: SlotId, message: object) -> None:
         if slot in self.slots:
-            self.slots[slot].post(subtask, attempt, message)
+            self.slots[slot].post(message)
 
     def _copies(self, *, soft: bool) -> int:
         chances = self.sim.scenario.chances
@@ -232,17 +245,18 @@ class Driver:
     def _step(self, event: Event) -> None:
         assert self.job is not None
         before = self.job
-        self.job, said = step(before, event)
-        self.world.tell(self.name, event)
-        watch_step(self.world, before, self.job, event, said)
-        for violation in violations(self.job):
-            self.world.violated(violation)
-        self._carry_out_all(said)
+        self.job, decided = step(before, event)
+        self.world.record(self.name, event)
+        watch_step(self.world, before, self.job, event, decided)
+        if not _only_time_passed(before, self.job):
+            for violation in violations(self.job):
+                self.world.violated(violation)
+        self._carry_out_all(decided)
 
-    def _carry_out_all(self, said: tuple[Action, ...]) -> None:
-        for action in said:
+    def _carry_out_all(self, decided: tuple[Action, ...]) -> None:
+        for action in decided:
             if self.alive:
-                self.world.tell(self.name, action)
+                self.world.record(self.name, action)
                 self._carry_out(action)
 
     def _watch_time(self) -> None:
@@ -277,7 +291,7 @@ class Driver:
                 | actions.NotifyCompleted()
                 | actions.SendToSubtask()
             ):
-                self._tell_subtasks(action)
+                self._notify_subtasks(action)
             case actions.CompleteRequest(request, outcome):
                 self.sim.answered(self, request, outcome)
             case actions.EndDriver(status, fenced):
@@ -288,7 +302,7 @@ class Driver:
             case Launch():
                 self._launch(action)
             case attempts.ResetSubtasks(slot_id, subtasks):
-                self.world.at(self._in_order(("down", slot_id)), self._reset, slot_id, subtasks)
+                self._send_in_order(slot_id, CancelSubtasks(subtasks))
             case attempts.RecycleSlot(slot_id):
                 self.lose_slot(slot_id)
             case attempts.ReportStatus(status):
@@ -296,7 +310,7 @@ class Driver:
             case _:
                 self._ask_outside(action)
 
-    def _tell_subtasks(
+    def _notify_subtasks(
         self,
         action: actions.Trigger
         | actions.NotifyAborted
@@ -305,19 +319,19 @@ class Driver:
     ) -> None:
         match action:
             case actions.Trigger(barrier, targets):
-                self._tell_all(targets, barrier)
+                self._send_all(targets, barrier)
             case actions.NotifyAborted(checkpoint, targets):
-                self._tell_all(targets, Abort(checkpoint))
+                self._send_all(targets, CheckpointAborted(checkpoint))
             case actions.NotifyCompleted(checkpoint, kind, targets, leaving):
-                self._tell_all(targets, Completed(checkpoint, kind, leaving))
+                self._send_all(targets, CheckpointCompleted(checkpoint, kind, leaving))
                 if kind.is_synchronous:
                     self._maybe_die()
             case actions.SendToSubtask(_, (subtask, attempt), message):
-                self._tell(subtask, attempt, message, soft=False)
+                self._send(subtask, attempt, message, soft=False)
 
-    def _tell_all(self, targets: tuple[actions.Target, ...], message: object) -> None:
+    def _send_all(self, targets: tuple[actions.Target, ...], message: object) -> None:
         for subtask, attempt in targets:
-            self._tell(subtask, attempt, message, soft=True)
+            self._send(subtask, attempt, message, soft=True)
 
     def _ask_outside(self, action: Action) -> None:  # noqa: C901 - one case for each action
         store = self.sim.store
@@ -359,22 +373,19 @@ class Driver:
         if isinstance(launch.restore, actions.RestoreManifest):
             restored = launch.restore.manifest.checkpoint
             self.sim.check_restore(self, launch.restore.manifest)
-        by_slot: dict[SlotId, list[tuple[SubtaskId, object]]] = {}
-        for subtask, slot, state_assignment in launch.placements:
-            by_slot.setdefault(slot, []).append((subtask, state_assignment))
-        for slot, placed in by_slot.items():
-            wait = self._in_order(("down", slot))
-            self.world.at(wait, self._launched, slot, launch.attempt, restored, tuple(placed))
+        assert self.job is not None
+        execution_graph = self.job.attempt.graph
+        places = [(subtask, execution_graph.slot_of(subtask)) for subtask in self.topology.subtasks]
+        seats = tuple(SubtaskAddress(subtask, slot, "", 0) for subtask, slot in places)
+        by_slot: dict[SlotId, list[StateAssignment]] = {}
+        for _, slot, state_assignment in launch.placements:
+            by_slot.setdefault(slot, []).append(state_assignment)
+        for slot, own in by_slot.items():
+            deploy = DeploySubtasks(self.epoch, launch.attempt, restored, tuple(own), seats)
+            self._send_in_order(slot, deploy)
 
-    def _launched(
-        self, slot: SlotId, attempt: AttemptId, restored: CheckpointId, placed: tuple[object, ...]
-    ) -> None:
-        if slot in self.slots:
-            self.slots[slot].launch(attempt, restored, placed)  # type: ignore[arg-type]
-
-    def _reset(self, slot: SlotId, subtasks: tuple[SubtaskId, ...]) -> None:
-        if slot in self.slots:
-            self.slots[slot].reset(subtasks)
+    def _send_in_order(self, slot: SlotId, message: object) -> None:
+        self.world.at(self._in_order(("down", slot)), self._deliver, slot, message)
 
     def _manifest_answer(self, checkpoint: CheckpointId) -> Callable[[str], None]:
         def answered(outcome: str) -> None:
@@ -458,3 +469,18 @@ class Driver:
             self.world.at(wait, self.handle, refused)
             return
         self.world.at(wait, self.handle, events.LocationPrepared(checkpoint))
+
+
+def _only_time_passed(before: Job, after: Job) -> bool:
+    """Whether nothing changed that an invariant is about."""
+    old, new = before.coordinator, after.coordinator
+    return (
+        before.attempt.graph is after.attempt.graph
+        and old.checkpoints is new.checkpoints
+        and old.subtasks is new.subtasks
+        and old.requests is new.requests
+        and old.commits is new.commits
+        and old.stage is new.stage
+        and old.status is new.status
+        and old.log is new.log
+    )

@@ -1,4 +1,4 @@
-"""How a simulated driver takes its epoch: the log, then manifests, then one entry of its own.
+"""How a simulated driver takes its epoch: the log, then manifests, then its entry.
 
 Time passes between the three, and a driver before it may still run: what it completes and deletes
 meanwhile is what a takeover has to notice. What to do about it is decided by production code.
@@ -32,7 +32,7 @@ class Starter(Protocol):
     paused: bool
 
     def over(self, status: JobStatus) -> None: ...
-    def epoch_state(
+    def begin_epoch(
         self, claimed: takeover.Claim, resolution: restore_decision.Resolution
     ) -> None: ...
 
@@ -68,7 +68,7 @@ class DriverTakeover:
         }
         facts = restore_decision.Facts(entries, manifests)
         resolution = restore_decision.resolve(facts, driver.restore_request, driver.topology)
-        self.world.tell(driver.name, resolution)
+        self.world.record(driver.name, resolution)
         if isinstance(resolution, restore_decision.Refuse):
             self._refused(entries, resolution)
             return
@@ -109,7 +109,7 @@ class DriverTakeover:
             if self.driver.paused:
                 self.world.at(7, answered, outcome)
             elif outcome == OK:
-                self.driver.epoch_state(claimed, resolution)
+                self.driver.begin_epoch(claimed, resolution)
             elif outcome == "taken":
                 self.world.saw("takeover: too late, read again")
                 self.read_log()

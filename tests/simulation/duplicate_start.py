@@ -1,8 +1,8 @@
-"""Somebody starts the same job once more, under another submission: while it runs, and at its end.
+"""Starts the same job once more, under another submission: while it runs, and at its end.
 
 A start goes through the production decisions at one moment. If they let it through it takes the
 log over, as any driver would, and the schedule sees the consequence: the driver that ran is fenced
-by nobody it knows of, or a finished job begins again. It draws from dice of its own, so that the
+without a successor, or a finished job begins again. It has a separate source of chance, so that the
 schedules are what they would be without it.
 """
 
@@ -19,7 +19,7 @@ SHARE = 0.05
 
 
 class DuplicateStart:
-    """A person who does not know that the job runs, or has run."""
+    """Another submission of a job that runs, or has run."""
 
     def __init__(self, world: World, store: Store, drivers: list[Driver], seed: int) -> None:
         self.world = world
@@ -29,7 +29,7 @@ class DuplicateStart:
         self.starts = 0
 
     def start_beside(self, driver: Driver) -> None:
-        """While this driver runs the job and answers whoever asks."""
+        """While this driver runs the job and answers liveness probes."""
         is_theirs = driver.epoch == self.store.epoch()
         if driver.paused or not is_theirs or self.dice.random() >= SHARE:
             return

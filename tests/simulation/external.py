@@ -14,7 +14,7 @@ from weir.core.ids import OperatorId, SubtaskId
 from weir.core.snapshots import Commit, Transaction
 
 Owner = tuple[int, int]
-"""(epoch, attempt) of whoever opened a transaction."""
+"""(epoch, attempt) of the subtask that opened a transaction."""
 
 Row = tuple[int, int, str, int, int]
 """(split, offset, tag, key, running count)."""
@@ -26,7 +26,7 @@ class FencedOut(Exception):
 
 @dataclass
 class OpenTransaction:
-    """Rows that nobody sees yet."""
+    """Rows that no reader sees yet."""
 
     name: str
     subtask: SubtaskId

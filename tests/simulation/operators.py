@@ -1,300 +1,286 @@
 """User code of a simulated job: sources, maps, keyed counts, broadcast rules, two-phase sinks.
 
-Each operator keeps state that would betray a lost, doubled or reordered row: keyed counts number
-the rows of a key, maps count what passed, broadcast state remembers every rule. They emit rows and
-markers through the task they belong to and know nothing of checkpoints but how to be captured.
+Each operator keeps state that shows a lost, repeated or reordered row: keyed counts number the rows
+of a key, maps count what passed, broadcast state remembers every rule. They implement the port that
+the production slot expects, and some fail now and then as user code does.
 """
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from simulation.external import External, Owner
-from simulation.scenario import MAX_PARALLELISM
+from simulation.external import External, FencedOut
+from simulation.rows import GROUPS, Content, Row, Rows, key_of, time_of
+from simulation.scenario import MAX_PARALLELISM, Chances
 from simulation.world import World
-from weir.core.barriers import EndOfData, Idle, Watermark
-from weir.core.enumerator import AssignSplit, Message, NoMoreSplits, NoSplitsYet
-from weir.core.ids import ChannelId, CheckpointId, EdgeId, Millis, SubtaskId
-from weir.core.key_groups import group_of, hash_of_long, owner_of
+from weir.core.enumerator import AssignSplit, Message
+from weir.core.ids import CheckpointId, EdgeId, Millis, SplitId
+from weir.core.key_groups import owner_of, range_of
 from weir.core.snapshots import Redistribution, Transaction
 from weir.core.topology import EdgeKind, Topology
-from weir.slot.event_time import EventTime
+from weir.dataflow.physical import SourceHead
+from weir.ports.operators import (
+    Batch,
+    Captured,
+    KeyedSnapshot,
+    ListSnapshot,
+    RestoredState,
+    TaskInfo,
+)
+from weir.ports.sources import Discovery
+from weir.ports.user_code_errors import UserCodeFailed
+from weir.slot.event_time import FOREVER, LONG_AGO
+from weir.slot.relay import Stateless
+from weir.slot.source_operator import SourceOperator
 
-KEYS = 7
-GROUPS = {key: group_of(hash_of_long(key), MAX_PARALLELISM) for key in range(KEYS)}
-
-Input = tuple[int, int, str, int, int]
-"""(split, offset, tag, key, count) of a row on its way; the tag tells branches apart."""
-
-
-def key_of(split: int, offset: int) -> int:
-    """Neighbours often share a key, so that a changed order shows."""
-    return (split * 5 + offset // 3) % KEYS
-
-
-def time_of(row: Input) -> int:
-    return row[0] * 1000 + row[1]
-
-
-class UserCodeError(Exception):
-    """User code raised."""
+KeyState = tuple[int, tuple[tuple[str, int], ...]]
+"""The count of a key, and the newest offset by split and tag."""
 
 
-@dataclass
-class Captured:
-    """State as it was at a barrier."""
+@dataclass(frozen=True)
+class OperatorEnvironment:
+    """What an operator finds in its world."""
 
-    keyed: dict[int, dict[int, tuple[int, tuple[tuple[str, int], ...]]]] = field(
-        default_factory=dict
-    )
-    """group -> key -> (count, newest offset by split and tag)."""
-    lists: dict[str, tuple[Redistribution, tuple[object, ...]]] = field(default_factory=dict)
-    transactions: tuple[Transaction, ...] = ()
-
-
-@dataclass
-class Router:
-    """Spreads rows over the output channels of one subtask."""
-
+    world: World
+    chances: Chances
     topology: Topology
-    subtask: SubtaskId
-    outputs: tuple[ChannelId, ...]
-    turn: int = 0
+    external: External
+    place: TaskInfo
 
-    def route(self, rows: Iterable[Input]) -> list[tuple[ChannelId, Input]]:
-        sent: list[tuple[ChannelId, Input]] = []
-        for row in rows:
-            for edge_id, channels in self._edges().items():
-                sent += [(c, self._tagged(edge_id, row)) for c in self._pick(channels, row)]
-        return sent
-
-    def _edges(self) -> dict[EdgeId, list[ChannelId]]:
-        edges: dict[EdgeId, list[ChannelId]] = {}
-        for channel in self.outputs:
-            edges.setdefault(channel.edge, []).append(channel)
-        return edges
-
-    def _pick(self, channels: list[ChannelId], row: Input) -> list[ChannelId]:
-        edge = self.topology.edge_by_id[channels[0].edge]
-        if edge.kind is EdgeKind.BROADCAST:
-            return channels
-        if edge.kind is EdgeKind.HASH:
-            width = self.topology.by_id[edge.target].parallelism
-            owner = owner_of(GROUPS[row[3]], width, MAX_PARALLELISM)
-            return [channel for channel in channels if channel.receiver == owner]
-        if edge.kind is EdgeKind.GLOBAL:
-            return [channel for channel in channels if channel.receiver == 0]
-        self.turn += 1
-        return [channels[self.turn % len(channels)]]
-
-    def _tagged(self, edge: EdgeId, row: Input) -> Input:
-        """Rows that branch are told apart by the branch they took."""
-        branches = len({channel.edge for channel in self.outputs})
-        if branches == 1:
-            return row
-        return (row[0], row[1], row[2] + str(edge), row[3], row[4])
+    def maybe_fail(self, chance: float, what: str) -> None:
+        if self.world.chance(chance):
+            self.world.saw(f"fault: {what}")
+            raise UserCodeFailed(what, str(self.place.subtask))
 
 
-class Operator:
-    """What every operator shares: routing and time."""
+class SimulatedOperator(Stateless):
+    """What every operator but a source shares."""
 
-    def __init__(self, world: World, topology: Topology, subtask: SubtaskId) -> None:
-        self.world = world
-        self.topology = topology
-        self.subtask = subtask
-        self.router = Router(topology, subtask, topology.outputs[subtask])
-        self.heard: dict[ChannelId, Millis] = dict.fromkeys(topology.inputs[subtask], Millis(0))
-        self.time = EventTime(self.heard)
-        self.sent_watermark = Millis(0)
-        self.sent_idle = False
+    def __init__(self, env: OperatorEnvironment) -> None:
+        self.env = env
+        self.world = env.world
+        self.subtask = env.place.subtask
+        self.watermark = LONG_AGO
 
-    # state
+    def process(self, edge: EdgeId, batch: Batch) -> Iterable[Batch]:
+        out: list[Row] = []
+        for row in batch:
+            self.env.maybe_fail(self.env.chances.user_code, "user code fails")
+            out += self.process_row(edge, row)
+        return (Rows(out),)
 
-    def capture(self, checkpoint: CheckpointId) -> Captured:
-        del checkpoint
-        return Captured()
+    def process_row(self, edge: EdgeId, row: Row) -> list[Row]:
+        raise NotImplementedError
 
-    def restore_keyed(self, key: int, state: tuple[int, tuple[tuple[str, int], ...]]) -> None:
-        raise AssertionError(f"{self.subtask} has no keyed state, yet {key} is {state}")
+    def advance(self, watermark: Millis) -> None:
+        if watermark < self.watermark:
+            self.world.violated(f"the time of {self.subtask} went back to {watermark}")
+        self.watermark = watermark
 
-    def restore_list(self, name: str, items: list[object]) -> None:
-        raise AssertionError(f"{self.subtask} has no list state {name}, yet {items}")
-
-    def restore_watermarks(self, watermarks: dict[EdgeId, Millis]) -> None:
-        self.time.restore(watermarks)
-        self.sent_watermark = self.watermark
-
-    # work
-
-    def process(self, row: Input) -> list[Input]:
-        return [row]
-
-    def flush(self) -> list[Input]:
-        """What is buffered and in no state: it must leave before any barrier does."""
-        return []
-
-    def completed(self, checkpoint: CheckpointId) -> None:
-        del checkpoint
+    def finish(self) -> Iterable[Batch]:
+        rows = self.flush()
+        if self.world.is_news(self.subtask.operator, self.env.place.epoch):
+            self.ended()
+        return rows
 
     def ended(self) -> None:
         """The last row has been processed."""
 
-    # time
+    def capture(self, checkpoint: CheckpointId) -> Captured:
+        self.env.maybe_fail(self.env.chances.sync_failure, "synchronous part fails")
+        return self.state(checkpoint)
+
+    def state(self, checkpoint: CheckpointId) -> Captured:
+        del checkpoint
+        return Captured()
+
+    def restore(self, restored_state: RestoredState) -> None:
+        if restored_state.watermark is not None:
+            self.watermark = restored_state.watermark
+        self.restore_state(restored_state)
+
+    def restore_state(self, state: RestoredState) -> None:
+        super().restore(state)
+
+    def completed(self, checkpoint: CheckpointId) -> None:
+        del checkpoint
+        self.env.maybe_fail(self.env.chances.notification, "notification fails")
+
+
+class SplitReader:
+    """Reads one split, a row or two at a time."""
+
+    def __init__(self, source: "SimulatedSource", split: int, at: int) -> None:
+        self._source = source
+        self._split = split
+        self._at = at
+        self.rest_ms = 0
+
+    def read(self, rows: int) -> Rows | None:
+        return self._source.read(self, min(rows, self._source.world.rng.randint(1, 2)))
+
+    def take(self, count: int) -> Rows:
+        split, first = self._split, self._at
+        self._at = min(first + count, self._source.rows)
+        tag = self._source.tag
+        return Rows((split, o, tag, key_of(split, o), 0) for o in range(first, self._at))
 
     @property
-    def watermark(self) -> Millis:
-        return self.time.now
+    def position(self) -> str:
+        return str(self._at)
 
-    def advance(self, channel: ChannelId, marker: object) -> None:
-        before = self.watermark
-        match marker:
-            case Watermark(time):
-                if time < self.heard[channel]:
-                    self.world.violated(f"the watermark of {channel} went back to {time}")
-                self.heard[channel] = time
-                self.time.advance(channel, time)
-            case Idle():
-                self.world.saw("an idle channel")
-                self.time.rest(channel)
-            case _:
-                assert isinstance(marker, EndOfData)
-                self.time.end(channel)
-        if self.watermark < before:
-            self.world.violated(f"the time of {self.subtask} went back to {self.watermark}")
+    @property
+    def is_exhausted(self) -> bool:
+        return self._at >= self._source.rows
+
+    def close(self) -> None:
+        """Nothing is held."""
 
 
-class Source(Operator):
-    """Reads splits that the enumerator assigns."""
+class SimulatedSource:
+    """The splits of one subtask, as ``weir.ports.sources.Source`` describes them."""
 
-    def __init__(self, world: World, topology: Topology, subtask: SubtaskId, rows: int) -> None:
-        super().__init__(world, topology, subtask)
+    schema = None
+    is_endless = False
+    is_bounded = True
+
+    def __init__(self, env: OperatorEnvironment, rows: int, interval_ms: int) -> None:
+        self.world = env.world
+        self.subtask = env.place.subtask
+        self.tag = str(env.place.subtask.operator)
         self.rows = rows
-        self.positions: dict[int, int] = {}
-        self.highest = -1
-        self.wants_split = True
-        self.no_more = False
-        self.is_idle = False
+        self.opened: set[int] = set()
+        self.is_stopped = False
+        """Behind the barrier of a savepoint that ends the job."""
+        self.operator: SourceOperator | None = None
+        self._interval_ms = interval_ms
+        self._ready_at = 0
 
-    def hear(self, message: Message) -> None:
-        """The enumerator's answer to a request for a split."""
-        self.is_idle = isinstance(message, NoSplitsYet)
-        if isinstance(message, NoMoreSplits):
-            self.no_more = True
-        elif isinstance(message, AssignSplit):
-            self._begin(message)
+    def discover(self, seen: str) -> Discovery:
+        raise NotImplementedError(seen)
 
-    def _begin(self, message: AssignSplit) -> None:
-        if self.sent_idle:
-            self.world.saw("an idle source went on")
+    def open(self, split: SplitId, position: str) -> SplitReader:
+        number = int(split)
+        if number in self.opened:
+            self.world.violated(f"{self.subtask} was given split {number} twice")
+        self.opened.add(number)
+        return SplitReader(self, number, int(position or 0))
+
+    def read(self, reader: SplitReader, count: int) -> Rows | None:
+        if self.is_stopped:
+            self.world.violated(f"{self.subtask} reads on behind its last savepoint")
+        if self.world.now < self._ready_at:
+            reader.rest_ms = self._ready_at - self.world.now
+            return None
+        self._ready_at = self.world.now + self._interval_ms
+        rows = reader.take(count)
+        assert self.operator is not None
+        if rows and time_of(rows[0]) < self.operator.low_watermark() < FOREVER:
+            self.world.saw("a source went back to an older split")
             self.world.time_is_checked = False
-        split = int(message.split)
-        if split in self.positions:
-            self.world.violated(f"{self.subtask} was given split {split} twice")
-        self.positions[split] = 0
-        self.wants_split = True
+        return rows
 
-    @property
-    def current(self) -> int | None:
-        unread = [s for s, position in self.positions.items() if position < self.rows]
-        return min(unread, default=None)
 
-    def poll(self, count: int) -> list[Input]:
-        split = self.current
-        if split is None:
-            return []
-        if split < self.highest:
-            self.world.saw("source went back to an older split")
-            self.world.time_is_checked = False
-        self.highest = max(self.highest, split)
-        first = self.positions[split]
-        last = min(first + count, self.rows)
-        self.positions[split] = last
-        return [(split, o, self.subtask.operator, key_of(split, o), 0) for o in range(first, last)]
+class SimulatedSourceOperator(SourceOperator):
+    """The production source operator, over simulated splits."""
 
-    def low_watermark(self) -> Millis:
-        split = self.current
-        return Millis(0) if split is None else Millis(split * 1000 + self.positions[split])
+    def __init__(self, env: OperatorEnvironment, rows: int, interval_ms: int) -> None:
+        self.source = SimulatedSource(env, rows, interval_ms)
+        super().__init__(SourceHead(self.source, event_time="time"))
+        self.source.operator = self
+        self._here = env
+
+    def latest_time(self, batch: Batch) -> Millis:
+        """Rounded down, so that not every row brings a watermark."""
+        return Millis(time_of(batch[-1]) // 4 * 4)
+
+    def answered(self, message: Message) -> None:
+        if self.is_idle and isinstance(message, AssignSplit):
+            self._here.world.saw("an idle source went on")
+            self._here.world.time_is_checked = False
+        super().answered(message)
 
     def capture(self, checkpoint: CheckpointId) -> Captured:
-        del checkpoint
-        items = tuple(sorted(self.positions.items()))
-        return Captured(lists={"splits": (Redistribution.SPLIT, items)})
+        self._here.maybe_fail(self._here.chances.sync_failure, "synchronous part fails")
+        return super().capture(checkpoint)
 
-    def restore_list(self, name: str, items: list[object]) -> None:
-        assert name == "splits", name
-        for item in items:
-            assert isinstance(item, tuple), item
-            if item[0] in self.positions:
-                self.world.violated(f"{self.subtask} inherits split {item[0]} twice")
-            self.positions[item[0]] = item[1]
+    def completed(self, checkpoint: CheckpointId) -> None:
+        super().completed(checkpoint)
+        self._here.maybe_fail(self._here.chances.notification, "notification fails")
 
 
-class Map(Operator):
+class MapOperator(SimulatedOperator):
     """Passes rows on, some of them a little later, and counts them in list state."""
 
     redistribution = Redistribution.SPLIT
 
-    def __init__(self, world: World, topology: Topology, subtask: SubtaskId, name: str) -> None:
-        super().__init__(world, topology, subtask)
-        self.name = name
+    def __init__(self, env: OperatorEnvironment) -> None:
+        super().__init__(env)
+        self.name = f"{self.subtask}@{(env.place.epoch, env.place.attempt)}"
         self.counts: dict[str, int] = {}
-        self.buffer: list[Input] = []
+        self.buffer: list[Row] = []
 
-    def process(self, row: Input) -> list[Input]:
+    def process_row(self, edge: EdgeId, row: Row) -> list[Row]:
+        del edge
         self.counts[self.name] = self.counts.get(self.name, 0) + 1
         self.buffer.append(row)
-        return [] if self.world.rng.random() < 0.3 else self.flush()
+        return [] if self.world.rng.random() < 0.3 else self._take()
 
-    def flush(self) -> list[Input]:
+    def _take(self) -> list[Row]:
         rows, self.buffer = self.buffer, []
         return rows
 
-    def capture(self, checkpoint: CheckpointId) -> Captured:
-        del checkpoint
-        items = tuple(sorted(self.counts.items()))
-        return Captured(lists={"passed": (self.redistribution, items)})
+    def flush(self) -> Iterable[Batch]:
+        return (Rows(self._take()),)
 
-    def restore_list(self, name: str, items: list[object]) -> None:
-        assert name == "passed", name
-        for item in items:
-            assert isinstance(item, tuple), item
-            if item[0] in self.counts:
-                self.world.violated(f"{self.subtask} inherits {item[0]} twice")
-            self.counts[item[0]] = item[1]
+    def state(self, checkpoint: CheckpointId) -> Captured:
+        del checkpoint
+        items: Sequence[Batch] = tuple(sorted(self.counts.items()))
+        return Captured(lists=(ListSnapshot("passed", self.redistribution, items),))
+
+    def restore_state(self, state: RestoredState) -> None:
+        for name, count in self.own(state.lists.get("passed", ())):
+            if name in self.counts:
+                self.world.violated(f"{self.subtask} inherits {name} twice")
+            self.counts[name] = count
+
+    def own(self, items: Iterable[Batch]) -> Iterable[tuple[str, int]]:
+        return items
 
     def ended(self) -> None:
         self.world.passed[self.subtask] = sum(self.counts.values())
 
 
-class UnionMap(Map):
-    """Everyone is given everything, and keeps what its own index made, or one beyond the width."""
+class UnionMapOperator(MapOperator):
+    """Is given all items, and keeps those of its index, or of an index beyond the width."""
 
     redistribution = Redistribution.UNION
 
-    def restore_list(self, name: str, items: list[object]) -> None:
-        width = self.topology.by_id[self.subtask.operator].parallelism
-        mine = [
-            item
-            for item in items
-            if isinstance(item, tuple) and self._maker(item[0]) % width == self.subtask.index
-        ]
-        super().restore_list(name, list(mine))
+    def own(self, items: Iterable[Batch]) -> Iterable[tuple[str, int]]:
+        width = self.env.place.parallelism
+        return [item for item in items if self._maker(item[0]) % width == self.subtask.index]
 
     def _maker(self, name: str) -> int:
         return int(name.removeprefix(f"{self.subtask.operator}-").split("@", maxsplit=1)[0])
 
 
-class Keyed(Operator):
-    """Numbers the rows of each key."""
+class KeyedOperator(SimulatedOperator):
+    """Numbers the rows of each key; rows of a broadcast edge are rules."""
 
-    def __init__(self, world: World, topology: Topology, subtask: SubtaskId) -> None:
-        super().__init__(world, topology, subtask)
-        self.state: dict[int, tuple[int, tuple[tuple[str, int], ...]]] = {}
-        self.rules: Counter[Input] = Counter()
+    def __init__(self, env: OperatorEnvironment) -> None:
+        super().__init__(env)
+        self.keys: dict[int, KeyState] = {}
+        self.rules: Counter[Row] = Counter()
+        self.captures: dict[CheckpointId, dict[int, KeyState]] = {}
 
-    def process(self, row: Input) -> list[Input]:
+    def process_row(self, edge: EdgeId, row: Row) -> list[Row]:
+        if self.env.topology.edge_by_id[edge].kind is EdgeKind.BROADCAST:
+            self.rules[row] += 1
+            return []
         split, offset, tag, key, _ = row
-        count, newest = self.state.get(key, (0, ()))
+        if owner_of(GROUPS[key], self.env.place.parallelism, MAX_PARALLELISM) != self.subtask.index:
+            self.world.violated(f"{self.subtask} processed a row of key group {GROUPS[key]}")
+        count, newest = self.keys.get(key, (0, ()))
         offsets = dict(newest)
         lane = f"{tag}/{split}"
         if self.world.order_is_checked and offsets.get(lane, -1) >= offset:
@@ -302,69 +288,74 @@ class Keyed(Operator):
         if self.world.time_is_checked and time_of(row) < self.watermark:
             self.world.violated(f"{self.subtask} got {row} behind watermark {self.watermark}")
         offsets[lane] = offset
-        self.state[key] = (count + 1, tuple(sorted(offsets.items())))
+        self.keys[key] = (count + 1, tuple(sorted(offsets.items())))
         return [(split, offset, tag, key, count + 1)]
 
-    def process_rule(self, row: Input) -> None:
-        self.rules[row] += 1
+    def state(self, checkpoint: CheckpointId) -> Captured:
+        keys = dict(self.keys)
+        self.captures[checkpoint] = keys
+        groups = range_of(self.subtask.index, self.env.place.parallelism, MAX_PARALLELISM)
 
-    def capture(self, checkpoint: CheckpointId) -> Captured:
-        del checkpoint
-        keyed: dict[int, dict[int, tuple[int, tuple[tuple[str, int], ...]]]] = {}
-        for key, value in self.state.items():
-            keyed.setdefault(GROUPS[key], {})[key] = value
-        rules = tuple(sorted(self.rules.items()))
-        lists = {"rules": (Redistribution.BROADCAST, rules)} if rules else {}
-        return Captured(keyed=keyed, lists=dict(lists))
+        def since(base: CheckpointId) -> Content | None:
+            before = self.captures.get(base)
+            if before is None:
+                return None
+            changed = {k: state for k, state in keys.items() if before.get(k) != state}
+            return Content(changed, "keys", is_changes=True)
 
-    def restore_keyed(self, key: int, state: tuple[int, tuple[tuple[str, int], ...]]) -> None:
-        if key in self.state:
+        piece = KeyedSnapshot(groups, lambda: Content(keys, "keys"), "keys", since)
+        items: Sequence[Batch] = tuple(sorted(self.rules.items()))
+        return Captured((piece,), (ListSnapshot("rules", Redistribution.BROADCAST, items),))
+
+    def restore_state(self, state: RestoredState) -> None:
+        for groups, content in state.keyed:
+            for key, counted in content.value.items():
+                if GROUPS[key] in groups:
+                    self._restore_key(key, counted, is_change=content.is_changes)
+        self.captures[state.checkpoint] = dict(self.keys)
+        items: Iterable[Batch] = state.lists.get("rules", ())
+        for rule, times in items:
+            self.rules[rule] += times
+
+    def _restore_key(self, key: int, counted: KeyState, *, is_change: bool) -> None:
+        if key in self.keys and not is_change:
             self.world.violated(f"{self.subtask} inherits key {key} twice")
-        self.state[key] = state
-
-    def restore_list(self, name: str, items: list[object]) -> None:
-        assert name == "rules", name
-        for item in items:
-            assert isinstance(item, tuple), item
-            self.rules[item[0]] += item[1]
+        self.keys[key] = counted
 
     def ended(self) -> None:
-        for key, (count, _) in self.state.items():
+        for key, (count, _) in self.keys.items():
             self.world.final[key] = count
         self.world.rules[self.subtask] = dict(self.rules)
 
 
-class Sink(Operator):
+class SinkOperator(SimulatedOperator):
     """Writes into a transaction that the driver commits."""
 
-    def __init__(
-        self,
-        world: World,
-        topology: Topology,
-        subtask: SubtaskId,
-        external: External,
-        owner: Owner,
-    ) -> None:
-        super().__init__(world, topology, subtask)
-        self.external = external
-        self.owner = owner
+    def __init__(self, env: OperatorEnvironment) -> None:
+        super().__init__(env)
+        self.owner = (env.place.epoch, env.place.attempt)
         self.opened = 0
         self.current = ""
         self.waiting: list[Transaction] = []
 
-    def process(self, row: Input) -> list[Input]:
+    def process_row(self, edge: EdgeId, row: Row) -> list[Row]:
+        del edge
         if not self.current:
             self.opened += 1
             self.current = f"{self.subtask}@{self.owner[0]}.{self.owner[1]}.{self.opened}"
-        self.external.write(self.current, self.subtask, self.owner, row)
+        try:
+            self.env.external.write(self.current, self.subtask, self.owner, row)
+        except FencedOut as fenced:
+            raise UserCodeFailed("write", str(row)) from fenced
         return []
 
-    def capture(self, checkpoint: CheckpointId) -> Captured:
+    def state(self, checkpoint: CheckpointId) -> Captured:
         if self.current:
-            self.external.pre_commit(self.current)
+            self.env.external.pre_commit(self.current)
             self.waiting.append(Transaction(self.subtask.operator, checkpoint, self.current))
             self.current = ""
         return Captured(transactions=tuple(self.waiting))
 
     def completed(self, checkpoint: CheckpointId) -> None:
+        super().completed(checkpoint)
         self.waiting = [t for t in self.waiting if t.checkpoint > checkpoint]

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from simulation.external import External
-from simulation.operators import key_of
+from simulation.rows import key_of
 from simulation.scenario import Scenario
 from simulation.store import Store
 from simulation.world import World
@@ -29,7 +29,7 @@ class Ending:
     epoch: Epoch
     topology: Topology
     known: frozenset[str]
-    """Files that it had been told of."""
+    """Files that were reported to it."""
     unanswered: frozenset[str]
 
 
@@ -72,7 +72,7 @@ class Oracle:
     # -- while it runs
 
     def is_protected(self, path: str) -> bool:
-        """Whether somebody may still restore from this file."""
+        """Whether a restore may still need this file."""
         stamp = (len(self.store.log), max(self.store.log, default=-1))
         if stamp != self._protected_at:
             self._protected_at = stamp
@@ -132,7 +132,7 @@ class Oracle:
                     taken.append((served, entry.manifest))
         by, manifest = taken[-1]
         if by != deployment:
-            self.world.violated(f"{deployment} stopped without a savepoint of its own")
+            self.world.violated(f"{deployment} stopped without its savepoint")
         return manifest
 
     def commits_after(self, checkpoint: CheckpointId) -> bool:
@@ -253,11 +253,11 @@ class Oracle:
                 newest = entry.checkpoint
 
     def _judge_files(self, ending: Ending) -> None:
-        """Nothing needed is gone, nothing that the last driver knew of is left over."""
+        """Nothing needed is missing, nothing that the last driver knew of is left over."""
         referenced = self._referenced(self._restorable())
         for path in sorted(referenced):
             if path not in self.store.files:
-                self.world.violated(f"{path} is referred to and gone")
+                self.world.violated(f"{path} is referred to and missing")
         left = [
             path
             for path in sorted(self.store.files)

@@ -48,25 +48,25 @@ class Detection:
 def run_planted(*, every: bool) -> bool:
     bugs = BUGS if every else dice("planted bugs").sample(BUGS, SAMPLE)
     console.print(f"WEIR_SEED={SEED} draws {len(bugs)} bugs of {len(BUGS)}")
-    hunts: list[Detection] = []
+    detections: list[Detection] = []
     with (
         Progress(console=console, transient=True) as progress,
         ThreadPoolExecutor(os.cpu_count() or 1) as pool,
     ):
         bar = progress.add_task("planted bugs", total=len(bugs))
-        for hunt in pool.map(_hunt, bugs):
-            hunts.append(hunt)
+        for detection in pool.map(_detect, bugs):
+            detections.append(detection)
             progress.advance(bar)
-            _print(hunt)
-    caught = sum(hunt.is_caught for hunt in hunts)
-    console.print(f"{len(hunts)} planted, {caught} caught")
-    return caught == len(hunts)
+            _print(detection)
+    caught = sum(detection.is_caught for detection in detections)
+    console.print(f"{len(detections)} planted, {caught} caught")
+    return caught == len(detections)
 
 
-def _hunt(bug: Bug) -> Detection:
-    told = NO_SCHEDULE if bug.proofs and not bug.is_scheduled else _scheduled(bug)
+def _detect(bug: Bug) -> Detection:
+    outcome = NO_SCHEDULE if bug.proofs and not bug.is_scheduled else _scheduled(bug)
     unproven = tuple(line for line in bug.breaks if not _tests_notice(bug, line))
-    return Detection(bug, told, unproven)
+    return Detection(bug, outcome, unproven)
 
 
 def _scheduled(bug: Bug) -> str:
@@ -104,9 +104,11 @@ def _files(bug: Bug, line: str) -> list[str]:
     return [str(f) for f in found if f in below or mentions.search(f.read_text(encoding="utf-8"))]
 
 
-def _print(hunt: Detection) -> None:
-    mark = "caught  " if hunt.is_caught else "SURVIVED"
-    console.print(f"{mark} {', '.join(hunt.bug.breaks):<10} {hunt.bug.name}", markup=False)
-    console.print(f"           {hunt.schedule}", markup=False, style="dim")
-    if hunt.unproven:
-        console.print(f"           no test naming {', '.join(hunt.unproven)} noticed")
+def _print(detection: Detection) -> None:
+    mark = "caught  " if detection.is_caught else "SURVIVED"
+    console.print(
+        f"{mark} {', '.join(detection.bug.breaks):<10} {detection.bug.name}", markup=False
+    )
+    console.print(f"           {detection.schedule}", markup=False, style="dim")
+    if detection.unproven:
+        console.print(f"           no test naming {', '.join(detection.unproven)} noticed")

@@ -1,8 +1,7 @@
-"""Tells a schedule's history in words that a person can follow.
+"""Writes a schedule's history as text.
 
-What was recorded are the events, actions and orders themselves; they are put into words only when
-somebody wants to read them, that is, when a schedule has failed. What the driver hears and says
-reads as it will in a real driver's log.
+The record holds the events, actions and orders themselves; they become text only when a schedule
+has failed. Events and actions of the driver read as they do in a real driver's log.
 """
 
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ LINES = 150
 WIDTH = 160
 
 
-def story(scenario: Scenario, world: World) -> str:
+def history_text(scenario: Scenario, world: World) -> str:
     widths = ", ".join(f"{name} ×{width}" for name, width in scenario.widths)
     head = [
         f"seed {scenario.seed}: {scenario.shape.name} ({widths})",
@@ -33,7 +32,7 @@ def story(scenario: Scenario, world: World) -> str:
 
 
 def _lines(world: World) -> Iterator[str]:
-    for now, who, what in world.story:
+    for now, who, what in world.history:
         if isinstance(what, TimePassed | Grant):
             continue
         text = _words(what)
@@ -43,9 +42,9 @@ def _lines(world: World) -> Iterator[str]:
 
 def _words(what: object) -> str:
     if isinstance(what, get_args(Event)):
-        return f"hears: {describe_event(what, job='sim').text}"
+        return f"event: {describe_event(what, job='sim').text}"
     if isinstance(what, get_args(Action)):
-        return f"says: {describe_action(what, job='sim').text}"
+        return f"action: {describe_action(what, job='sim').text}"
     return _order(what)
 
 

@@ -1,6 +1,6 @@
-"""Planted bugs around the core: in state, storage, connectors, and whatever no schedule can show.
+"""Planted bugs around the core: in state, storage, connectors, and what no schedule can show.
 
-The simulator runs the core and little else, so these are for the tests that sit beside the
+The simulator runs the core and the slot's decisions, so most of these are for the tests beside the
 sabotaged module; where the simulator runs that too, a schedule must notice as well. One passage
 each, as plausible as the others.
 """
@@ -48,8 +48,8 @@ SHELL_BUGS = (
         "a source that rests is woken by the wall clock",
         ("A11",),
         "weir.slot.mailbox",
-        "        for subtask in [s for s, due in self._alarms.items() if due <= now]:\n",
-        "        for subtask in [s for s, due in self._alarms.items() if due <= wall]:\n",
+        "        for subtask in [s for s, due in self._wakeups.items() if due <= now]:\n",
+        "        for subtask in [s for s, due in self._wakeups.items() if due <= wall]:\n",
         (f"{_SLOT}/test_mailbox.py",),
     ),
     # S13: local copies
@@ -228,21 +228,21 @@ SHELL_BUGS = (
         "if False:",
         (f"{_PYSPARK}/test_stream_reader.py",),
     ),
-    # C18, R4: whatever is raised, somebody hears of it
+    # C18, R4: whatever is raised is reported
     Bug(
         "an upload that panics is neither acked nor declined",
         ("C18",),
-        "weir.slot.snapshot_uploads",
+        "weir.slot.snapshot_writer",
         "BaseException as problem:  # noqa: BLE001 - a panic of native code declines too\n"
-        "            self._failed(upload, Reason.CHECKPOINT_ASYNC_EXCEPTION, problem, settle)\n",
+        "            return self._failed(upload, Reason.CHECKPOINT_ASYNC_EXCEPTION, problem)\n",
         "Exception as problem:\n"
-        "            self._failed(upload, Reason.CHECKPOINT_ASYNC_EXCEPTION, problem, settle)\n",
+        "            return self._failed(upload, Reason.CHECKPOINT_ASYNC_EXCEPTION, problem)\n",
         (f"{_SLOT}/test_uploads.py",),
     ),
     Bug(
         "a panic ends the slot without a reason",
         ("R4",),
-        "weir.slot.mailbox",
+        "weir.slot.subtask_runner",
         "BaseException as problem:  # a panic of native code and sys.exit too\n",
         "Exception as problem:\n",
         (f"{_SLOT}/test_mailbox.py",),
@@ -261,7 +261,7 @@ SHELL_BUGS = (
         "a storm of timers is one turn",
         ("A11",),
         "weir.slot.subtask_runner",
-        "if perf_counter() - began > TURN_SECONDS or not self.has_room:",
+        "if self.timer() - began > TURN_SECONDS or not self.has_room:",
         "if False:",
         (f"{_SLOT}/test_timer_storms.py", f"{_SLOT}/test_bounds.py"),
     ),
@@ -277,7 +277,7 @@ SHELL_BUGS = (
         "what is recorded has no bound",
         ("R7",),
         "weir.slot.subtask_runner",
-        "        if self.task.is_recording(channel):\n",
+        "        if self.task.is_recording(grant.channel):\n",
         "        if False:\n",
         (f"{_SLOT}/test_bounds.py",),
     ),
@@ -322,5 +322,25 @@ SHELL_BUGS = (
         "        self.now = max(self.now, self._least(self._promised))\n",
         "        self.now = self._least(self._promised)\n",
         (f"{_SLOT}/test_event_time.py",),
+        is_scheduled=True,
+    ),
+    # A9, R1: what a slot does around a task
+    Bug(
+        "buffered rows leave behind the barrier",
+        ("A9",),
+        "weir.slot.subtask_runner",
+        "            case Prepare():\n                self._flush()\n",
+        "            case Prepare():\n                pass\n",
+        (f"{_SLOT}/test_subtask_runner.py",),
+        is_scheduled=True,
+    ),
+    Bug(
+        "what arrives before its receiver is ready is dropped",
+        ("R1",),
+        "weir.slot.slot_exchange",
+        "        if run >= self._runs.get(receiver, (0, 0)):\n",
+        "        if False:\n",
+        (f"{_SLOT}/test_slot_exchange.py",),
+        is_scheduled=True,
     ),
 )

@@ -13,16 +13,15 @@ from simulation.duplicate_start import DuplicateStart
 from simulation.external import External
 from simulation.network import Network
 from simulation.oracle import Ending, Oracle
-from simulation.scenario import MAX_PARALLELISM, Scenario
+from simulation.scenario import Scenario
 from simulation.store import Store
 from simulation.world import World
 from weir.core import attempt as attempts
 from weir.core import restore_decision
 from weir.core.checkpoint_paths import manifest_path
 from weir.core.coordinator import actions, events
-from weir.core.ids import AttemptId, CheckpointId, RequestId, SlotId, SubtaskId
+from weir.core.ids import AttemptId, CheckpointId, RequestId, SlotId
 from weir.core.job_master import OperatorCoordinatorFailed, OperatorCoordinatorRecovered
-from weir.core.key_groups import owner_of
 from weir.core.lifecycle import JobStatus
 from weir.core.log_entries import CheckpointLogged
 from weir.core.policy import Mode, Retention
@@ -57,7 +56,7 @@ class Simulation:
         self.world = World(scenario.seed)
         self.store = Store(self.world, self.scenario.chances)
         self.external = External(self.world)
-        self.network = Network(self.world, self.scenario)
+        self.network = Network(self.world, self.scenario.delays)
         self.oracle = Oracle(self.world, self.scenario, self.store, self.external)
         self.store.protected = self.oracle.is_protected
         self.drivers: list[Driver] = []
@@ -95,12 +94,12 @@ class Simulation:
         )
 
     def is_over(self) -> bool:
-        """The job has finished, and whoever else believed to run it has noticed."""
+        """The job has finished, and every driver that believed to run it has ended."""
         return self.finished and not any(driver.alive for driver in self.drivers)
 
     def calm(self) -> None:
         self.world.calm = True
-        self.world.tell("world", "calm from here on")
+        self.world.record("world", "calm from here on")
 
     # -- deployments
 
@@ -123,7 +122,7 @@ class Simulation:
         if self.drivers and self.drivers[-1].topology.subtasks != driver.topology.subtasks:
             self.world.saw("rescaled on restore")
         self.drivers.append(driver)
-        self.world.tell("world", f"{driver.name} starts for {restore_request}")
+        self.world.record("world", f"{driver.name} starts for {restore_request}")
         self.world.at(self.world.delay(1, 20), driver.start)
 
     def replace_driver(self, old: Driver) -> None:
@@ -147,11 +146,11 @@ class Simulation:
     # -- what drivers report
 
     def ended(self, driver: Driver, status: JobStatus, *, fenced: bool) -> None:
-        self.world.tell("world", f"{driver.name} ended: {status}, fenced {fenced}")
+        self.world.record("world", f"{driver.name} ended: {status}, fenced {fenced}")
         if fenced:
             self.world.saw("driver: fenced")
             if driver is self.current:
-                self.world.violated(f"{driver.name} was fenced though nobody took over")
+                self.world.violated(f"{driver.name} was fenced though no driver took over")
             return
         if driver is not self.current:
             return
@@ -163,7 +162,7 @@ class Simulation:
             self.deploy()
 
     def _resume(self, path: str) -> None:
-        """Whoever names no path goes on from the same savepoint."""
+        """A deployment that names no path goes on from the same savepoint."""
         drawn = self.world.rng.random()
         if drawn < 0.8:
             self.deploy(path, claims=drawn < 0.4)
@@ -203,10 +202,6 @@ class Simulation:
         self.deploy(manifest_path(outcome.location))
 
     # -- checks that need the whole world
-
-    def check_owner(self, subtask: SubtaskId, group: int, width: int) -> None:
-        if owner_of(group, width, MAX_PARALLELISM) != subtask.index:
-            self.world.violated(f"{subtask} processed a row of key group {group}")
 
     def check_restore(self, driver: Driver, manifest: Manifest) -> None:
         """An attempt starts from the newest committing checkpoint, or rows would repeat.
@@ -280,7 +275,7 @@ class Simulation:
                 driver.handle(OperatorCoordinatorRecovered(source))
 
     def _roll_back(self, driver: Driver) -> None:
-        """Somebody goes back to an older checkpoint. Output repeats, so only where it may."""
+        """The job goes back to an older checkpoint. Output repeats, so only where it may."""
         older = self.oracle.older_checkpoint()
         repeats = self.scenario.policy.mode is Mode.AT_LEAST_ONCE
         if repeats and older and not driver.status.is_terminal:
@@ -293,23 +288,13 @@ class Simulation:
         driver.wake()
 
     def _drop_connection(self) -> None:
-        living = sorted({run for run, _ in self.network.hosts})
-        if not living:
-            return
-        run = living[-1]
-        topology = self.current.topology
-        channels = [
-            channel
-            for edge in topology.edges
-            for channel in topology.channels(edge)
-            if (run, topology.receiver(channel)) in self.network.hosts
-        ]
-        if channels and run[0] == self.current.epoch:
+        living = self.network.connections(self.current.epoch)
+        if living:
             self.world.saw("fault: connection drops")
-            self.network.break_channel(run, self.world.rng.choice(channels), topology)
+            self.network.break_connection(self.world.rng.choice(living))
 
     def _stray_ack(self, driver: Driver) -> None:
-        """Somebody acks a checkpoint that was never begun; its file must not stay."""
+        """An ack comes for a checkpoint that was never begun; its file must not stay."""
         assert driver.job is not None
         self.world.saw("fault: stray ack")
         future = CheckpointId(driver.job.coordinator.log.next_id + 1000)
@@ -320,7 +305,7 @@ class Simulation:
         file = KeyedHandle(KeyGroupRange(0, 0), StateFile(path, 1))
         snapshot = SubtaskSnapshot(subtask, keyed=(file,))
         stray = events.SubtaskAcked(AttemptId(1), future, subtask, snapshot)
-        driver.hear(min(driver.slots), stray)
+        driver.receive(min(driver.slots), stray)
 
     def _people(self, driver: Driver) -> None:
         world, chances = self.world, self.scenario.chances

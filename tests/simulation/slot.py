@@ -1,354 +1,254 @@
-"""A simulated slot: the production scheduler, with simulated subtasks around it.
+"""A simulated slot: the production mailbox over a simulated exchange, storage and executor.
 
-The slot asks ``Scheduler`` what to do and does it. What the real slot does with threads and sockets
-happens here through the world's heap: mail of the driver, elements of the network and the ends of
-uploads arrive as calls, and a turn takes its time.
+What the real slot does with threads and sockets happens through the world's heap: messages of the
+driver, elements of the network and the ends of uploads wake the mailbox, and a turn takes its time.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
+from functools import partial
+from typing import Protocol, TypeVar
 
-from simulation.external import FencedOut
-from simulation.hosted import Boss, Hosted, Surroundings
-from simulation.network import Run
-from simulation.operators import Keyed, Map, Operator, Sink, Source, UnionMap, UserCodeError
-from simulation.restoring import Unreadable, load
-from simulation.uploads import Uploads
-from weir.core import attempt as attempts
-from weir.core.alignment import Aligner, Tracker
-from weir.core.barriers import Barrier, CancelMarker, EndOfInput
-from weir.core.channels import Inbox, Outbox
-from weir.core.coordinator import events
-from weir.core.enumerator import AssignSplit, NoMoreSplits, NoSplitsYet
-from weir.core.ids import RECOVERED, AttemptId, ChannelId, CheckpointId, SlotId, SubtaskId
-from weir.core.lifecycle import SubtaskRunning
-from weir.core.policy import Mode
-from weir.core.reasons import Reason
-from weir.core.rescale import StateAssignment
-from weir.core.scheduler import (
-    ControlMarker,
-    Mail,
-    PollSource,
-    ProcessBatches,
-    ScheduledWork,
-    Scheduler,
-    Suspend,
-    TimeMarker,
+from simulation.external import External
+from simulation.network import Network
+from simulation.operators import (
+    KeyedOperator,
+    MapOperator,
+    OperatorEnvironment,
+    SimulatedSourceOperator,
+    SinkOperator,
+    UnionMapOperator,
 )
-from weir.core.snapshots import CheckpointKind
-from weir.core.task import Task, TaskAction
+from simulation.row_router import RowRouter
+from simulation.rows import RowsFormat
+from simulation.scenario import Scenario
+from simulation.slot_observer import DrawnBudget, ObservedTask, ObservedTurns
+from simulation.slot_storage import SlotStorage
+from simulation.store import Store
+from simulation.world import World
+from weir.core.coordinator.events import SubtaskAcked
+from weir.core.ids import CheckpointId, EdgeId, Epoch, SlotId
+from weir.core.topology import Topology
+from weir.exchange import Run
+from weir.ports.operators import Captured, Operator, TaskInfo
+from weir.slot.event_time import EventTime
+from weir.slot.mailbox import Mailbox
+from weir.slot.pipeline import Pipeline
+from weir.slot.snapshot_uploads import UploadMemory
+from weir.slot.snapshot_writer import SnapshotWriter
+from weir.slot.subtask_deployment import (
+    AlignmentSettings,
+    SlotExecutors,
+    SubtaskDeployer,
+    make_task,
+)
+from weir.slot.subtask_runner import SubtaskRunner
+from weir.wire.clocks import ProcessClock
+from weir.wire.control_messages import DeploySubtasks
+
+T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Abort:
-    """Mail: the checkpoint is dead."""
+class SlotDriver(Protocol):
+    """The driver of a slot."""
 
-    checkpoint: CheckpointId
+    epoch: Epoch
+    topology: Topology
 
-
-@dataclass(frozen=True)
-class Completed:
-    """Mail: the checkpoint is complete."""
-
-    checkpoint: CheckpointId
-    kind: CheckpointKind
-    leaving: bool
+    def receive(self, slot: SlotId, event: object) -> None: ...
 
 
-@dataclass(frozen=True)
-class Settled:
-    """Mail: an upload is over, one way or the other."""
+class SlotEnvironment(Protocol):
+    """What a slot finds in its world."""
 
-    act: Callable[[Task], list[TaskAction]]
+    world: World
+    scenario: Scenario
+    store: Store
+    external: External
+    network: Network
+
+
+class SimulatedFactory:
+    """Makes subtasks of operators that count rows."""
+
+    def __init__(self, sim: SlotEnvironment, topology: Topology) -> None:
+        self.topology = topology
+        self._sim = sim
+        self._roles = dict(sim.scenario.shape.roles)
+        policy = sim.scenario.policy
+        self._alignment = AlignmentSettings(policy.mode, not policy.after_tasks_finish)
+
+    def keys(self, edge: EdgeId) -> Sequence[str]:
+        del edge
+        return ()
+
+    def operator(self, place: TaskInfo) -> Operator:
+        sim, scenario = self._sim, self._sim.scenario
+        env = OperatorEnvironment(sim.world, scenario.chances, self.topology, sim.external, place)
+        match self._roles[place.subtask.operator]:
+            case "source":
+                return SimulatedSourceOperator(env, scenario.rows, scenario.pace)
+            case "map":
+                return MapOperator(env)
+            case "union":
+                return UnionMapOperator(env)
+            case "sink":
+                return SinkOperator(env)
+            case _:
+                return KeyedOperator(env)
+
+    def runner(self, run: Run, operator: Operator, writer: SnapshotWriter) -> SubtaskRunner:
+        subtask, topology, world = writer.subtask, self.topology, self._sim.world
+        make = partial(ObservedTask, world)
+        task = make_task(subtask, topology, self._alignment, self._sim.scenario.credit, make)
+        assert isinstance(task, ObservedTask)
+        return SubtaskRunner(
+            run=run,
+            task=task,
+            operator=_observed(operator, task),
+            pipeline=Pipeline(()),
+            routers=(RowRouter(topology, subtask),),
+            writer=writer,
+            format=writer.format,
+            time=EventTime(topology.inputs[subtask]),
+            output_limit=self._sim.scenario.output_limit,
+            timer=lambda: world.now / 1000,
+            budget=DrawnBudget(world),
+        )
+
+
+def _observed(operator: Operator, task: ObservedTask) -> Operator:
+    """The task checks each capture; a source reads nothing behind its last savepoint."""
+    capture = operator.capture
+
+    def checked(checkpoint: CheckpointId) -> Captured:
+        task.check_capture(checkpoint)
+        if isinstance(operator, SimulatedSourceOperator):
+            operator.source.is_stopped |= task.parts[checkpoint].barrier.kind.is_synchronous
+        return capture(checkpoint)
+
+    operator.capture = checked  # type: ignore[method-assign]
+    return operator
+
+
+class SimulatedExecutor(Executor):
+    """Does the work at a moment that is drawn."""
+
+    def __init__(self, world: World, latency: Callable[[], int]) -> None:
+        self._world = world
+        self._latency = latency
+
+    def submit(self, fn: Callable[..., T], /, *args: object, **kwargs: object) -> Future[T]:
+        assert not kwargs
+        self._world.at(self._latency(), fn, *args)
+        return Future()
+
+
+class DrawnMemory(UploadMemory):
+    """Full now and then."""
+
+    def __init__(self, world: World, chance: float) -> None:
+        super().__init__()
+        self._world = world
+        self._chance = chance
+
+    def refusal(self, checkpoint: CheckpointId) -> str:
+        if self._world.chance(self._chance):
+            self._world.saw("fault: snapshot declined")
+            return "the memory of the slot is full"
+        return super().refusal(checkpoint)
 
 
 class Slot:
     """One Python process of the job."""
 
-    def __init__(self, name: SlotId, sim: Surroundings, boss: Boss) -> None:
+    def __init__(self, name: SlotId, sim: SlotEnvironment, driver: SlotDriver) -> None:
         self.name = name
-        self.sim = sim
         self.world = sim.world
-        self.boss = boss
-        self.alive = True
-        self.standing = False
-        self.hosted: dict[SubtaskId, Hosted] = {}
-        self.turns = Scheduler(sim.scenario.output_limit, batch_limit=2)
-        self._awake = False
-        self._busy = 1
-        """How long the turn under way keeps the thread."""
+        self.is_alive = True
+        self.stands_still = False
+        self._network = sim.network
+        self._driver = driver
+        self._exchange = sim.network.connect(name, self.wake)
+        self._turns = ObservedTurns(sim.world, sim.scenario)
+        self._mailbox = Mailbox(
+            self._deployer(sim, driver),
+            self._exchange,
+            self._report,
+            ProcessClock(lambda: sim.world.millis, lambda: sim.world.millis),
+            self._turns,
+        )
+        self._next_step: int | None = None
+        self._busy_until = 0
 
-    # -- orders of the driver
-
-    def launch(
-        self,
-        attempt: AttemptId,
-        restored: CheckpointId,
-        placed: tuple[tuple[SubtaskId, StateAssignment], ...],
-    ) -> None:
-        for subtask, state_assignment in placed:
-            run = (int(self.boss.epoch), int(attempt))
-            uploads = Uploads(self.sim.store, run, subtask, self._settle)
-            operator = self._operator(subtask, run)
-            self.hosted[subtask] = Hosted(self, run, self._task(subtask), operator, uploads)
-            wait = self.world.delay(1, 8)
-            self.world.at(wait, self._restored, subtask, run, state_assignment, restored)
-
-    def _task(self, subtask: SubtaskId) -> Task:
-        topology, policy = self.boss.topology, self.sim.scenario.policy
-        inputs = topology.inputs[subtask]
-        recovered = {ChannelId(c.edge, RECOVERED, c.receiver): 0 for c in inputs}
-        channels = (*recovered, *inputs)
-        machine = Aligner if policy.mode is Mode.EXACTLY_ONCE else Tracker
-        declines = not policy.after_tasks_finish
-        return Task(
-            subtask,
-            machine(channels, declines_on_end=declines),
-            {channel: Inbox(channel) for channel in channels},
-            {c: Outbox(c, self.sim.scenario.credit) for c in topology.outputs[subtask]},
+    def _deployer(self, sim: SlotEnvironment, driver: SlotDriver) -> SubtaskDeployer:
+        world, store = sim.world, sim.store
+        executors = SlotExecutors(
+            uploading=SimulatedExecutor(world, store.latency),
+            reading=SimulatedExecutor(world, lambda: world.delay(1, 17)),
+        )
+        return SubtaskDeployer(
+            SimulatedFactory(sim, driver.topology),
+            SlotStorage(store, driver.epoch, is_incremental=sim.scenario.policy.incremental),
+            executors,
+            row_format=RowsFormat(world),
+            memory=DrawnMemory(world, sim.scenario.chances.declined),
         )
 
-    def _operator(self, subtask: SubtaskId, run: Run) -> Operator:
-        topology, world = self.boss.topology, self.world
-        role = dict(self.sim.scenario.shape.roles)[subtask.operator]
-        match role:
-            case "source":
-                return Source(world, topology, subtask, self.sim.scenario.rows)
-            case "map" | "union":
-                kind = Map if role == "map" else UnionMap
-                return kind(world, topology, subtask, f"{subtask}@{run}")
-            case "sink":
-                return Sink(world, topology, subtask, self.sim.external, run)
-            case _:
-                return Keyed(world, topology, subtask)
+    def _report(self, event: object) -> None:
+        if isinstance(event, SubtaskAcked) and event.snapshot.in_flight:
+            self.world.saw("acked in-flight data")
+        self._driver.receive(self.name, event)
 
-    def _restored(
-        self,
-        subtask: SubtaskId,
-        run: Run,
-        state_assignment: StateAssignment,
-        restored: CheckpointId,
-    ) -> None:
-        hosted = self._of(subtask, run)
-        if hosted is None:
-            return
-        try:
-            batches = load(hosted.operator, hosted.uploads, state_assignment, restored)
-        except Unreadable:
-            hosted.fail(attempts.FailureCause.CHECKPOINT)
-            return
-        for channel, inbox in hosted.task.inboxes.items():
-            if channel.sender == RECOVERED:
-                inbox.queue.extend(batches.get(channel.edge, ()))
-                if inbox.queue:
-                    self.world.saw("replayed in-flight data")
-                inbox.queue.append(EndOfInput())
-        hosted.say(SubtaskRunning(hosted.attempt, subtask))
-        wait = self.world.rng.choice((0, 0, 1, 3, 9))
-        self.world.at(wait, self._ready, subtask, run, state_assignment)
+    # -- what happens to the process
 
-    def _ready(self, subtask: SubtaskId, run: Run, state_assignment: StateAssignment) -> None:
-        hosted = self._of(subtask, run)
-        if hosted is None:
-            return
-        hosted.ready = True
-        self.turns.add(hosted.task)
-        self.sim.network.attach(run, subtask, self, self.boss.topology)
-        if state_assignment.finished:
-            self._finish_again(hosted)
-        self.wake()
-
-    def _finish_again(self, hosted: Hosted) -> None:
-        """It had finished before the checkpoint: say so downstream and leave."""
-        self.world.saw("restored as finished")
-        hosted.announce_end()
-        hosted.task.leaving = True
-        for channel in hosted.task.inboxes:
-            hosted.task.aligner.ended.add(channel)
-        hosted.obey(hosted.task.leave())
-
-    def reset(self, subtasks: tuple[SubtaskId, ...]) -> None:
-        for subtask in subtasks:
-            hosted = self.hosted.pop(subtask, None)
-            if hosted is not None:
-                self.turns.remove(subtask)
-                self.sim.network.detach(hosted.run, subtask)
-
-    def gone(self, subtask: SubtaskId, run: Run) -> None:
-        """The subtask has finished; a trigger that it did not read any more is declined."""
-        if self._of(subtask, run) is None:
-            return
-        unread = self.turns.remove(subtask)
-        self.reset((subtask,))
-        for mail in unread:
-            self.post(subtask, AttemptId(run[1]), mail.message)
-
-    def post(self, subtask: SubtaskId, attempt: AttemptId, message: object) -> None:
-        """Mail from the driver; a stale one is dropped, and a trigger always gets an answer."""
-        hosted = self._of(subtask, (int(self.boss.epoch), int(attempt)))
-        if hosted is not None and hosted.ready:
-            self.turns.post(subtask, message)
-            self.wake()
-        elif isinstance(message, Barrier):
-            closing = Reason.CHECKPOINT_DECLINED_TASK_CLOSING
-            reason = closing if hosted is None else Reason.CHECKPOINT_DECLINED_TASK_NOT_READY
-            decline = events.SubtaskDeclined(attempt, message.checkpoint, subtask, reason)
-            self.boss.hear(self.name, decline, soft=True)
-        elif hosted is not None and isinstance(message, AssignSplit | NoSplitsYet | NoMoreSplits):
-            self.world.at(1, self.post, subtask, attempt, message)
+    def post(self, message: object) -> None:
+        """A message of the driver."""
+        if isinstance(message, DeploySubtasks):
+            finished = sum(
+                state_assignment.finished for state_assignment in message.state_assignments
+            )
+            self.world.seen["restored as finished"] += finished
+        self._mailbox.post(message)
 
     def die(self) -> None:
         """Kill -9."""
-        if not self.alive:
-            return
-        self.alive = False
-        for subtask, hosted in self.hosted.items():
-            self.sim.network.lose_host(hosted.run, subtask, self.boss.topology)
-
-    # -- what the network brings
-
-    def arrive(self, run: Run, channel: ChannelId, element: object) -> None:
-        hosted = self._of(self.boss.topology.receiver(channel), run)
-        if hosted is not None:
-            hosted.obey(hosted.task.receive(channel, element, self.world.millis))
-            hosted.watch_time()
-            self.wake()
-
-    def credited(self, run: Run, channel: ChannelId, batches: int) -> None:
-        hosted = self._of(self.boss.topology.sender(channel), run)
-        if hosted is not None:
-            hosted.obey(hosted.task.granted(channel, batches))
-            self.wake()
-
-    def disconnected(self, run: Run, subtask: SubtaskId) -> None:
-        hosted = self._of(subtask, run)
-        if hosted is not None:
-            hosted.fail(attempts.FailureCause.CONNECTION)
-
-    # -- time
-
-    def wake(self) -> None:
-        if self.alive and not self._awake and not self.standing:
-            self._awake = True
-            self.world.at(self._busy, self._turn)
-
-    def rested(self, subtask: SubtaskId, run: Run) -> None:
-        """A source has kept its pace."""
-        if self._of(subtask, run) is not None:
-            self.turns.idle_sources.discard(subtask)
-            self.wake()
-
-    def pass_time(self, subtask: SubtaskId, run: Run) -> None:
-        hosted = self._of(subtask, run)
-        if hosted is not None and hosted.ready and not self.standing:
-            orders = hosted.task.pass_time(self.world.millis)
-            if orders:
-                self.world.saw("a barrier turned unaligned")
-            hosted.obey(orders)
-            self.wake()
+        if self.is_alive:
+            self.is_alive = False
+            self._network.lose_slot(self.name)
 
     def stand_still(self, millis: int) -> None:
-        """The process pauses: the machine swaps, or somebody traces it."""
-        self.standing = True
+        """The process pauses: the machine swaps, or a debugger stops it."""
+        self.stands_still = True
         self.world.at(millis, self._go_on)
 
     def _go_on(self) -> None:
-        self.standing = False
+        self.stands_still = False
         self.wake()
 
-    # -- turns
+    # -- steps
 
-    def _turn(self) -> None:
-        self._awake = False
-        if not self.alive or self.standing:
+    def wake(self) -> None:
+        self._step_at(self.world.now + 1)
+
+    def _step_at(self, due: int) -> None:
+        """No earlier than the turn under way ends; a step that is due before is enough."""
+        due = max(due, self._busy_until)
+        if self._next_step is None or due < self._next_step:
+            self._next_step = due
+            self.world.at(due - self.world.now, self._step, due)
+
+    def _step(self, due: int) -> None:
+        if due != self._next_step:
             return
-        waiting = self._waiting_control()
-        turn = self.turns.next()
-        if waiting and not isinstance(turn, Mail | ControlMarker):
-            self.world.violated(f"{waiting} has to wait for {turn}")
-        if isinstance(turn, Suspend):
-            self._busy = 1
+        self._next_step = None
+        if not self.is_alive or self.stands_still:
             return
-        self._busy = self._cost(turn)
-        hosted = self.hosted[turn.subtask]
-        try:
-            self._take(hosted, turn)
-        except (UserCodeError, FencedOut):
-            hosted.fail(attempts.FailureCause.USER_CODE)
-        self.wake()
-
-    def _cost(self, turn: Mail | ControlMarker | TimeMarker | ProcessBatches | PollSource) -> int:
-        """Control costs next to nothing; user code takes its time."""
-        scenario = self.sim.scenario
-        if isinstance(turn, Mail | ControlMarker):
-            return 1
-        if isinstance(turn, ProcessBatches) and turn.subtask.operator == scenario.bottleneck:
-            return scenario.bottleneck_cost
-        return scenario.turn_cost
-
-    def _waiting_control(self) -> str:
-        """A barrier or cancel marker that could be handled at once: nothing is preferred to it."""
-        for task in self.turns.tasks.values():
-            for channel, inbox in task.inboxes.items():
-                head = inbox.queue[0] if inbox.queue else None
-                if isinstance(head, Barrier | CancelMarker) and channel not in task.aligner.blocked:
-                    return f"{head} on {channel}"
-        return ""
-
-    def _take(self, hosted: Hosted, turn: ScheduledWork) -> None:
-        match turn:
-            case Mail(_, message):
-                self._read_mail(hosted, message)
-            case ControlMarker(_, channel, marker):
-                hosted.note(channel, marker)
-                hosted.obey(hosted.task.reach(channel, marker, self.world.millis))
-                hosted.check_released(marker)
-                hosted.watch_time()
-            case TimeMarker(_, channel, marker):
-                hosted.advance(channel, marker)
-            case ProcessBatches():
-                hosted.process(turn)
-            case PollSource():
-                hosted.poll()
-            case Suspend():
-                pass
-
-    def _read_mail(self, hosted: Hosted, message: object) -> None:
-        task, now = hosted.task, self.world.millis
-        match message:
-            case Barrier():
-                hosted.obey(task.trigger(message, now))
-            case Abort(checkpoint):
-                hosted.told_aborted.add(checkpoint)
-                hosted.uploads.increments.on_aborted(checkpoint)
-                hosted.obey(task.abort(checkpoint, now))
-            case Completed():
-                self._hear_completed(hosted, message)
-            case Settled(act):
-                hosted.obey(act(task))
-            case AssignSplit() | NoSplitsYet() | NoMoreSplits():
-                assert isinstance(hosted.operator, Source)
-                hosted.operator.hear(message)
-                self.turns.idle_sources.discard(task.subtask)
-
-    def _hear_completed(self, hosted: Hosted, notice: Completed) -> None:
-        checkpoint = notice.checkpoint
-        if self.world.chance(self.sim.scenario.chances.notification):
-            self.world.saw("fault: notification fails")
-            hosted.fail(attempts.FailureCause.CHECKPOINT)
-            return
-        hosted.uploads.increments.on_completed(checkpoint)
-        hosted.obey(hosted.task.complete(checkpoint, notice.kind, leaving=notice.leaving))
-
-    def _settle(
-        self, subtask: SubtaskId, run: Run, act: Callable[[Task], list[TaskAction]]
-    ) -> None:
-        """An upload ended; its subtask hears of it in its own turn."""
-        if self._of(subtask, run) is not None:
-            self.turns.post(subtask, Settled(act))
-            self.wake()
-
-    def _of(self, subtask: SubtaskId, run: Run) -> Hosted | None:
-        """The subtask, if it is still the one of that run."""
-        hosted = self.hosted.get(subtask)
-        return hosted if self.alive and hosted is not None and hosted.run == run else None
+        self._mailbox.step()
+        wait_ms = self._exchange.wait_seconds * 1000
+        if wait_ms:
+            self._busy_until = self.world.now
+            self._step_at(self.world.now + max(round(wait_ms), 1))
+        else:
+            self._busy_until = self.world.now + self._turns.cost_ms
+            self._step_at(self._busy_until)

@@ -23,11 +23,11 @@ class Bug:
     passage: str
     instead: str
     proofs: tuple[str, ...] = ()
-    """The tests that must notice, where no schedule can: the simulator runs only the core."""
+    """The tests that must notice, where no schedule can: it runs the core and the slot."""
     is_scheduled: bool = False
     """A schedule must notice as well, since the simulator runs this code around the core too."""
     first_seed: int = 0
-    """Where its hunt begins: rare orders of events are not among the first schedules."""
+    """Where its search begins: rare orders of events are not among the first schedules."""
 
 
 class _Loader(importlib.machinery.SourceFileLoader):

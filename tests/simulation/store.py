@@ -3,9 +3,9 @@
 Reads of a single object are consistent, as object stores promise; listings may be stale. A write
 may succeed, surely fail, leave a damaged object behind, or stay without an answer after it
 happened. The job's log lies in a directory: a link fails with an error of the operating system, and
-what that means is for production code to say. Deleting checks with the oracle first: no file that
-somebody refers to may go. Some files cannot be deleted for long, though not beyond the end of their
-job, who could wait no longer.
+production code decides what that means. Deleting checks with the oracle first: no file that is
+referred to may be deleted. Some files cannot be deleted for long, though not beyond the end of
+their job, which could wait no longer.
 """
 
 import errno
@@ -28,7 +28,7 @@ BEFORE_OR_AFTER = (errno.EIO, errno.ETIMEDOUT, errno.ESTALE)
 """What a network file system answers when it does not know whether the server has linked."""
 
 EntryAnswer = Callable[[str | WeirError], None]
-"""Hears ``OK``, ``taken``, or what the error of the link means."""
+"""Called with ``OK``, ``taken``, or the meaning of the link's error."""
 
 
 class Damage:
@@ -50,18 +50,20 @@ class Store:
         self.protected: Callable[[str], bool] = lambda _: False
 
     def put(self, path: str, value: object, epoch: Epoch, done: Callable[[str], None]) -> None:
-        self.world.at(self._latency(), self._put, path, value, epoch, done)
+        self.world.at(self.latency(), self._put, path, value, epoch, done)
 
     def _put(self, path: str, value: object, epoch: Epoch, done: Callable[[str], None]) -> None:
+        done(self.put_now(path, value, epoch))
+
+    def put_now(self, path: str, value: object, epoch: Epoch) -> str:
         outcome = self._outcome()
         if outcome == "partial":
             self.files.setdefault(path, Damage())
             self.epochs.setdefault(path, epoch)
-            done(FAILED)
-            return
+            return FAILED
         if outcome in (OK, "unknown, done"):
             self._write(path, value, epoch)
-        done(outcome.split(",", maxsplit=1)[0])
+        return outcome.split(",", maxsplit=1)[0]
 
     def _write(self, path: str, value: object, epoch: Epoch) -> None:
         present = self.files.get(path)
@@ -72,7 +74,7 @@ class Store:
 
     def create_entry(self, index: int, entry: Entry, done: EntryAnswer) -> None:
         """Exclusive; ours found there is success, another's or a lost predecessor is 'taken'."""
-        self.world.at(self._latency(), self._create_entry, index, entry, done)
+        self.world.at(self.latency(), self._create_entry, index, entry, done)
 
     def _create_entry(self, index: int, entry: Entry, done: EntryAnswer) -> None:
         outcome = self._outcome()
@@ -92,8 +94,8 @@ class Store:
         done("taken" if is_fenced else OK)
 
     def look(self, index: int, done: Callable[[str], None]) -> None:
-        """Whether an entry of this number exists, or once existed: then its predecessor is gone."""
-        self.world.at(self._latency(), self._look, index, done)
+        """Whether an entry of this number exists, or existed: then its predecessor was deleted."""
+        self.world.at(self.latency(), self._look, index, done)
 
     def _look(self, index: int, done: Callable[[str], None]) -> None:
         if self._outcome() != OK:
@@ -128,17 +130,19 @@ class Store:
         return above(found, self.floor) if is_conclusive(found, self.floor) else None
 
     def epoch(self) -> Epoch:
-        """Of the driver that reigns by the log."""
+        """Of the newest driver in the log."""
         return max((entry.epoch for entry in self.log.values()), default=Epoch(0))
 
     def delete(self, paths: tuple[str, ...], done: Callable[[str], None]) -> None:
-        self.world.at(self._latency(), self._delete, paths, done)
+        self.world.at(self.latency(), self._delete, paths, done)
 
     def _delete(self, paths: tuple[str, ...], done: Callable[[str], None]) -> None:
+        done(self.delete_now(paths))
+
+    def delete_now(self, paths: tuple[str, ...]) -> str:
         """In order, so that an interrupted deletion still has its manifest."""
         if self._keeps(paths[0]):
-            done(FAILED)
-            return
+            return FAILED
         outcome = self._outcome()
         reach = len(paths)
         if outcome != OK:
@@ -148,7 +152,7 @@ class Store:
                 self.world.violated(f"{path} was deleted while something refers to it")
             self.files.pop(path, None)
             self.epochs.pop(path, None)
-        done(OK if outcome == OK else FAILED)
+        return OK if outcome == OK else FAILED
 
     def _keeps(self, path: str) -> bool:
         """What lies where people may want a savepoint is given up early, so it is not kept."""
@@ -162,13 +166,13 @@ class Store:
         return left > 0 and not self.is_closed()
 
     def is_closed(self) -> bool:
-        """Whether the log says that the job is over."""
+        """Whether the log is closed."""
         return isinstance(self.log.get(max(self.log, default=-1)), JobClosed)
 
     def stored(self) -> tuple[StoredFile, ...]:
         return tuple(StoredFile(path, self.epochs[path]) for path in sorted(self.files))
 
-    def _latency(self) -> int:
+    def latency(self) -> int:
         if self.world.chance(self.chances.store_slow):
             self.world.saw("fault: slow storage")
             return self.world.delay(60, 400)

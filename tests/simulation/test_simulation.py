@@ -55,17 +55,17 @@ def test_a_quiet_job_completes_every_checkpoint_that_it_begins(shape: int) -> No
     assert not seen["reason: CHECKPOINT_EXPIRED"]
 
 
-def test_a_violation_tells_its_story_and_how_to_replay_it(
+def test_a_violation_prints_its_history_and_how_to_replay_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """U3: whoever reads a failure finds the seed, the configuration and what happened."""
+    """U3: a failure shows the seed, the configuration and what happened."""
     monkeypatch.setattr(Simulation, "is_over", lambda _: False)
 
     outcome = run_one(3)
 
     assert "did not finish" in outcome.violation
-    assert "seed 3: " in outcome.story
-    assert "driver-1" in outcome.story
+    assert "seed 3: " in outcome.history
+    assert "driver-1" in outcome.history
 
 
 def test_schedules_are_real_runs() -> None:

@@ -9,6 +9,7 @@ import random
 import zlib
 from collections import Counter, deque
 from collections.abc import Callable
+from typing import NoReturn
 
 from weir.core.ids import Millis, OperatorId, SubtaskId
 
@@ -26,9 +27,11 @@ class World:
         self.seen: Counter[str] = Counter()
         self.events = 0
         self.digest = 0
+        self.violation = ""
+        """The first broken promise: code that must survive anything may swallow the exception."""
         self.calm = False
         """No more faults: what was broken must now heal."""
-        self.story: deque[tuple[int, str, object]] = deque(maxlen=4000)
+        self.history: deque[tuple[int, str, object]] = deque(maxlen=4000)
         self.completed_at: dict[int, int] = {}
         """When each epoch's driver completed its newest checkpoint, by that driver's clock."""
         self.order_is_checked = False
@@ -43,10 +46,10 @@ class World:
         """Rows that went through each map."""
         self.rules: dict[SubtaskId, dict[tuple[int, int, str, int, int], int]] = {}
         """How often each subtask saw each broadcast row."""
-        self._heap: list[tuple[int, int, Callable[..., None], tuple[object, ...]]] = []
+        self._heap: list[tuple[int, int, Callable[..., object], tuple[object, ...]]] = []
         self._order = 0
 
-    def at(self, delay: int, act: Callable[..., None], *args: object) -> None:
+    def at(self, delay: int, act: Callable[..., object], *args: object) -> None:
         self._order += 1
         heapq.heappush(self._heap, (self.now + delay, self._order, act, args))
 
@@ -59,6 +62,8 @@ class World:
         self.events += 1
         self.digest = zlib.crc32(f"{due} {order} {act.__name__}".encode(), self.digest)
         act(*args)
+        if self.violation:
+            raise Violation(self.violation)
         return True
 
     @property
@@ -81,9 +86,10 @@ class World:
     def saw(self, what: str) -> None:
         self.seen[what] += 1
 
-    def tell(self, who: str, what: object) -> None:
-        self.story.append((self.now, who, what))
+    def record(self, who: str, what: object) -> None:
+        self.history.append((self.now, who, what))
 
-    def violated(self, what: str) -> None:
-        self.tell("oracle", f"VIOLATION {what}")
+    def violated(self, what: str) -> NoReturn:
+        self.record("oracle", f"VIOLATION {what}")
+        self.violation = self.violation or what
         raise Violation(what)

@@ -19,14 +19,14 @@ from weir.core.coordinator import actions, events
 from weir.core.ids import RECOVERED, ChannelId
 from weir.core.log_entries import CheckpointLogged
 from weir.core.scheduler import ControlMarker, Mail
-from weir.core.task import Ack, Complete
+from weir.core.task import Complete
 from weir.driver.action_runner import ActionRunner
 from weir.driver.sink_committers import SinkCommitters
 from weir.driver.slot_registry import SlotRegistry
 from weir.driver.storage_actions import StorageActions
 from weir.exchange import Run
 from weir.slot.mailbox import Mailbox
-from weir.slot.snapshot_uploads import SnapshotUploads
+from weir.slot.snapshot_writer import SnapshotWriter
 from weir.slot.subtask_runner import SubtaskRunner
 from weir.wire.control_messages import EventReported
 
@@ -160,9 +160,9 @@ def inject_slot_faults() -> None:
     injector.at(Mailbox, "_take", barriers.in_turn)
     injector.at(Mailbox, "_arrive", barriers.out_of_turn)
     injector.at(SubtaskRunner, "_capture", _always(Step.CAPTURE))
-    injector.at(SnapshotUploads, "_write", _always(Step.UPLOAD))
-    injector.at(SnapshotUploads, "_upload_in_flight", _always(Step.IN_FLIGHT))
-    injector.at(SubtaskRunner, "_report", _acks_out, (Moment.BEFORE,))
+    injector.at(SnapshotWriter, "_write", _always(Step.UPLOAD))
+    injector.at(SnapshotWriter, "_upload_in_flight", _always(Step.IN_FLIGHT))
+    injector.at(SubtaskRunner, "_report_ack", _always(Step.ACK), (Moment.BEFORE,))
     injector.at(SubtaskRunner, "_carry_out", _completions_heard)
     write_down_local_reads(_orders().directory)
 
@@ -173,14 +173,14 @@ class Barriers:
 
     seen: set[tuple[object, ...]] = field(default_factory=set)
 
-    def in_turn(self, mailbox: Mailbox, hosted: SubtaskRunner, turn: object) -> Iterable[Step]:
+    def in_turn(self, mailbox: Mailbox, runner: SubtaskRunner, turn: object) -> Iterable[Step]:
         """A trigger, or a barrier that all before it has been processed of."""
         del mailbox
         match turn:
             case Mail(_, Barrier()):
                 yield Step.BARRIER
             case ControlMarker(_, _, Barrier() as barrier):
-                yield from self._steps(hosted, barrier)
+                yield from self._steps(runner, barrier)
 
     def out_of_turn(
         self, mailbox: Mailbox, run: Run, channel: ChannelId, element: object
@@ -188,30 +188,24 @@ class Barriers:
         """A barrier that overtakes is heeded as soon as it arrives."""
         if not isinstance(element, Barrier) or not element.overtakes:
             return
-        for hosted in mailbox._hosted.values():  # noqa: SLF001 - as the mailbox finds it
-            if hosted.run == run and channel in hosted.task.inboxes:
-                yield from self._steps(hosted, element)
+        for runner in mailbox._runners.values():  # noqa: SLF001 - as the mailbox finds it
+            if runner.run == run and channel in runner.task.inboxes:
+                yield from self._steps(runner, element)
 
-    def _steps(self, hosted: SubtaskRunner, barrier: Barrier) -> Iterable[Step]:
+    def _steps(self, runner: SubtaskRunner, barrier: Barrier) -> Iterable[Step]:
         yield Step.BARRIER
-        this = (hosted.run, hosted.subtask, barrier.checkpoint)
-        if this not in self.seen and _has_several_inputs(hosted):
+        this = (runner.run, runner.subtask, barrier.checkpoint)
+        if this not in self.seen and _has_several_inputs(runner):
             yield Step.ALIGNMENT
         self.seen.add(this)
 
 
-def _has_several_inputs(hosted: SubtaskRunner) -> bool:
+def _has_several_inputs(runner: SubtaskRunner) -> bool:
     """What was in flight in the restored checkpoint comes by a channel without barriers."""
-    return sum(channel.sender != RECOVERED for channel in hosted.task.inboxes) > 1
+    return sum(channel.sender != RECOVERED for channel in runner.task.inboxes) > 1
 
 
-def _acks_out(hosted: SubtaskRunner, order: object) -> Iterable[Step]:
-    del hosted
-    if isinstance(order, Ack):
-        yield Step.ACK
-
-
-def _completions_heard(hosted: SubtaskRunner, order: object) -> Iterable[Step]:
-    del hosted
+def _completions_heard(runner: SubtaskRunner, order: object) -> Iterable[Step]:
+    del runner
     if isinstance(order, Complete):
         yield Step.HEARD

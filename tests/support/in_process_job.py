@@ -39,7 +39,7 @@ from weir.errors import Unavailable
 from weir.exchange import Exchange
 from weir.slot.mailbox import Mailbox
 from weir.slot.snapshot_storage import SnapshotStorage, SnapshotStorageSettings
-from weir.slot.subtask_deployment import SlotExecutors, SubtaskDeployer
+from weir.slot.subtask_deployment import SlotExecutors, StageFactory, SubtaskDeployer
 from weir.storage.file_store import FileStore
 from weir.storage.local_copies import Owner
 from weir.storage.log_entries import JobLog
@@ -229,9 +229,10 @@ class InProcessJob:
         graph = self.graph(driver.beginning.topology.slots_needed)
         exchange = Exchange(name, "127.0.0.1", SECRET, None)
         hand, files = SteppedExecutor(), FailingStateFiles(self._keeping)
-        launcher = SubtaskDeployer(graph, USUAL, files, SlotExecutors(hand, hand))
+        factory = StageFactory(graph, USUAL)
+        deployer = SubtaskDeployer(factory, files, SlotExecutors(hand, hand))
         clock = ProcessClock(lambda: Millis(self.now), lambda: Millis(self.now))
-        mailbox = Mailbox(launcher, exchange, driver.hear, clock)
+        mailbox = Mailbox(deployer, exchange, driver.hear, clock)
         driver.slots[name] = SlotProcess(exchange, mailbox, hand, files)
         driver.heard.append(attempts.SlotRegistered(name, "executor"))
 

@@ -27,7 +27,7 @@ PORTS = ("master", "master.grpc", "volume", "volume.grpc", "filer", "filer.grpc"
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Somebody with keys."""
+    """A user with keys."""
 
     key: str
     secret: str

@@ -1,7 +1,7 @@
 """Real slots without processes: the test steps each mailbox, and plays the driver.
 
 Exchanges are real and talk over loopback. Work beside the mailbox is done at once, or when the test
-says so; uploads and reads each have a hand of their own. Nothing waits: a step that has nothing to
+says so; uploads and reads have an executor each. Nothing waits: a step that has nothing to
 do returns.
 """
 
@@ -33,7 +33,12 @@ from weir.dataflow.physical import JobGraph
 from weir.exchange import Exchange
 from weir.slot.mailbox import Mailbox
 from weir.slot.snapshot_storage import SnapshotStorage, SnapshotStorageSettings
-from weir.slot.subtask_deployment import AlignmentSettings, SlotExecutors, SubtaskDeployer
+from weir.slot.subtask_deployment import (
+    AlignmentSettings,
+    SlotExecutors,
+    StageFactory,
+    SubtaskDeployer,
+)
 from weir.wire.clocks import ProcessClock
 from weir.wire.control_messages import (
     CancelSubtasks,
@@ -57,7 +62,7 @@ T = TypeVar("T")
 
 
 class SteppedExecutor(Executor):
-    """Does the work at once, or keeps it until it is told to."""
+    """Does the work at once, or keeps it until it is released."""
 
     def __init__(self) -> None:
         self.is_held = False
@@ -89,9 +94,9 @@ class SteppedSlot:
 
     exchange: Exchange
     mailbox: Mailbox
-    hand: SteppedExecutor
-    """SnapshotUploads and deletes."""
-    reader: SteppedExecutor
+    uploading: SteppedExecutor
+    """Uploads and deletes."""
+    reading: SteppedExecutor
     """Reads what is restored."""
 
     def step(self) -> None:
@@ -101,12 +106,12 @@ class SteppedSlot:
 
 @dataclass
 class SteppedSlots:
-    """All slots of a job and what they have said."""
+    """All slots of a job and what they have reported."""
 
     graph: JobGraph
     slots: list[SteppedSlot]
     subtask_addresses: dict[SubtaskId, int]
-    said: list[object] = field(default_factory=list)
+    reports: list[object] = field(default_factory=list)
     now: int = 0
     """By the slots' clock, which goes on by one with every step."""
     skew: int = 0
@@ -141,7 +146,7 @@ class SteppedSlots:
         for subtask in subtasks:
             self._home(subtask).mailbox.post(CancelSubtasks((subtask,)))
 
-    def tell(self, subtask: SubtaskId, mail: object, attempt: AttemptId = FIRST) -> None:
+    def send(self, subtask: SubtaskId, mail: object, attempt: AttemptId = FIRST) -> None:
         self._home(subtask).mailbox.post(SubtaskMessage(subtask, attempt, mail))
 
     def assign(
@@ -149,24 +154,25 @@ class SteppedSlots:
     ) -> None:
         """As an enumerator does: to a reader that runs."""
         self.until(
-            lambda: SubtaskRunning(attempt, subtask) in self.said, self.subtask_addresses[subtask]
+            lambda: SubtaskRunning(attempt, subtask) in self.reports,
+            self.subtask_addresses[subtask],
         )
         for split in splits:
-            self.tell(subtask, AssignSplit(split), attempt)
+            self.send(subtask, AssignSplit(split), attempt)
         if last:
-            self.tell(subtask, NoMoreSplits(), attempt)
+            self.send(subtask, NoMoreSplits(), attempt)
 
     def complete(
         self, barrier: Barrier, *, leaving: bool = False, attempt: AttemptId = FIRST
     ) -> None:
         for subtask in self.graph.topology.subtasks:
-            self.tell(
+            self.send(
                 subtask, CheckpointCompleted(barrier.checkpoint, barrier.kind, leaving), attempt
             )
 
     def abort(self, checkpoint: int) -> None:
         for subtask in self.graph.topology.subtasks:
-            self.tell(subtask, CheckpointAborted(CheckpointId(checkpoint)))
+            self.send(subtask, CheckpointAborted(CheckpointId(checkpoint)))
 
     # -- time
 
@@ -178,7 +184,7 @@ class SteppedSlots:
     def until(self, done: Callable[[], object], *numbers: int) -> None:
         deadline = monotonic() + _LONG_ENOUGH
         while not done():
-            assert monotonic() < deadline, f"this is all that was said: {self.said}"
+            assert monotonic() < deadline, f"these are all reports: {self.reports}"
             self.step(*numbers)
 
     def settle(self, *numbers: int) -> None:
@@ -186,14 +192,14 @@ class SteppedSlots:
         for _ in range(_QUIET_STEPS):
             self.step(*numbers)
 
-    # -- what was said
+    # -- what was reported
 
-    def heard(self, kind: type[T]) -> list[T]:
-        return [said for said in self.said if isinstance(said, kind)]
+    def reported(self, kind: type[T]) -> list[T]:
+        return [event for event in self.reports if isinstance(event, kind)]
 
     def acks(self, checkpoint: int) -> dict[SubtaskId, SubtaskAcked]:
-        heard = self.heard(SubtaskAcked)
-        return {ack.subtask: ack for ack in heard if ack.checkpoint == checkpoint}
+        acked = self.reported(SubtaskAcked)
+        return {ack.subtask: ack for ack in acked if ack.checkpoint == checkpoint}
 
     def is_acked(self, checkpoint: int) -> bool:
         return len(self.acks(checkpoint)) == len(self.graph.topology.subtasks)
@@ -225,21 +231,21 @@ def stepped_slots(
     graph: JobGraph,
     subtask_addresses: dict[SubtaskId, int] | None = None,
     *,
-    manners: AlignmentSettings = USUAL,
-    keeping: SnapshotStorageSettings = IN_MEMORY,
+    alignment: AlignmentSettings = USUAL,
+    storage: SnapshotStorageSettings = IN_MEMORY,
 ) -> Iterator[SteppedSlots]:
     """As many slots as the addresses name; by default one slot runs all subtasks."""
     placed = subtask_addresses or dict.fromkeys(graph.topology.subtasks, 0)
     job = SteppedSlots(graph, [], placed)
     for number in range(max(placed.values()) + 1):
         exchange = Exchange(SlotId(f"slot-{number}"), "127.0.0.1", SECRET, None)
-        hand, reader = SteppedExecutor(), SteppedExecutor()
-        launcher = SubtaskDeployer(
-            graph, manners, SnapshotStorage(keeping), SlotExecutors(hand, reader)
-        )
+        uploading, reading = SteppedExecutor(), SteppedExecutor()
+        executors = SlotExecutors(uploading, reading)
+        factory = StageFactory(graph, alignment)
+        deployer = SubtaskDeployer(factory, SnapshotStorage(storage), executors)
         clock = ProcessClock(lambda: Millis(job.now), lambda: Millis(job.now + job.skew))
-        mailbox = Mailbox(launcher, exchange, job.said.append, clock)
-        job.slots.append(SteppedSlot(exchange, mailbox, hand, reader))
+        mailbox = Mailbox(deployer, exchange, job.reports.append, clock)
+        job.slots.append(SteppedSlot(exchange, mailbox, uploading, reading))
     try:
         yield job
     finally:

@@ -2,8 +2,8 @@
 
 Each channel promises that no older row follows on it; the subtask can promise only the least of
 these. A channel at its end promises everything. An idle one, whose sender has nothing to read, does
-not count until it tells the time again; where all are idle, none is left that could be behind the
-latest of them. Time never turns back: a channel that goes on behind it brings late rows, as in
+not count until it sends a watermark again; where all are idle, none is left that could be behind
+the latest of them. Time never turns back: a channel that goes on behind it brings late rows, as in
 Flink.
 
 What a checkpoint keeps is the least promise of each edge, so that it can be restored at another
@@ -29,7 +29,7 @@ class EventTime:
         self.passed_on = LONG_AGO
         """What was last promised downstream."""
         self.is_passed_on_as_idle = False
-        """Whether downstream was told last that this subtask is idle."""
+        """Whether the last marker sent downstream was that this subtask is idle."""
 
     def restore(self, watermarks: Mapping[EdgeId, Millis]) -> None:
         for channel in self._promised:
@@ -37,14 +37,14 @@ class EventTime:
         self.now = self._least(self._promised)
 
     def advance(self, channel: ChannelId, time: Millis) -> None:
-        """The channel tells the time, so it is not idle."""
+        """A watermark came, so the channel is not idle."""
         if channel in self._promised:
             self._idle.discard(channel)
             self._promised[channel] = max(time, self._promised[channel])
             self._go_on()
 
     def rest(self, channel: ChannelId) -> None:
-        """The channel is idle until it tells the time again."""
+        """The channel is idle until its next watermark."""
         if channel in self._promised:
             self._idle.add(channel)
             self._go_on()
@@ -59,7 +59,7 @@ class EventTime:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no input is left that could tell the time."""
+        """Whether no input is left that could send a watermark."""
         return not self.is_over and all(c in self._idle for c in self._open(self._promised))
 
     def by_edge(self) -> tuple[tuple[EdgeId, Millis], ...]:
@@ -78,7 +78,7 @@ class EventTime:
     def _least(self, channels: Iterable[ChannelId]) -> Millis:
         """How far these channels let time go."""
         still_open = self._open(channels)
-        telling = [self._promised[c] for c in still_open if c not in self._idle]
-        if telling:
-            return min(telling)
+        active = [self._promised[c] for c in still_open if c not in self._idle]
+        if active:
+            return min(active)
         return max((self._promised[c] for c in still_open), default=FOREVER)

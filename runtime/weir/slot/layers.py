@@ -2,10 +2,10 @@
 
 A layered snapshot is a whole file and, over it, files of changed rows, the newest last. A new layer
 is laid over the layers of the newest completed checkpoint, and only of that one, if this subtask
-took part in it and heard of its completion (spec S4). Layers that have grown too many or too large
-are replaced by a new whole, so that neither restoring nor storing grows without end.
+took part in it and was notified of its completion (spec S4). Layers that have grown too many or too
+large are replaced by a new whole, so that neither restoring nor storing grows without end.
 
-SnapshotUploads of two checkpoints may ask at the same time as the mailbox hears of a third; a lock keeps
+Uploads of two checkpoints may ask at the same time as the mailbox learns of a third; a lock keeps
 them apart.
 """
 
@@ -34,19 +34,19 @@ class Layers:
         self._states: dict[str, Increments] = {}
         self._lock = Lock()
 
-    # -- what the mailbox hears
+    # -- on the mailbox's thread
 
     def restored(self, state: str, checkpoint: CheckpointId, files: list[StateFile]) -> None:
         """The subtask began from these, which its job owns."""
         with self._lock:
             self._of(state).restored(checkpoint, dict(enumerate(files)))
 
-    def on_completed(self, checkpoint: CheckpointId) -> None:
+    def completed(self, checkpoint: CheckpointId) -> None:
         with self._lock:
             for increments in self._states.values():
                 increments.on_completed(checkpoint)
 
-    def on_aborted(self, checkpoint: CheckpointId) -> None:
+    def aborted(self, checkpoint: CheckpointId) -> None:
         with self._lock:
             for increments in self._states.values():
                 increments.on_aborted(checkpoint)

@@ -1,4 +1,4 @@
-"""Chooses the operator that does what a stage's head says."""
+"""Chooses the operator of a stage by the stage's head."""
 
 from typing import assert_never
 

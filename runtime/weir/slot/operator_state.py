@@ -1,10 +1,10 @@
 """Keeps the operator states of one subtask: lists of rows, and maps that are the same everywhere.
 
 Taking a snapshot copies nothing, whatever the size of a state. A list is a row of Arrow batches,
-which nobody can change; a map is a dictionary that the first write after a snapshot copies. Both
+which are immutable; a map is a dictionary that the first write after a snapshot copies. Both
 become bytes when an upload looks at them, beside the mailbox.
 
-In a snapshot a state is a few items, each an Arrow stream that says what state it belongs to. Lists
+In a snapshot a state is a few items, each an Arrow stream that names the state it belongs to. Lists
 are shared out by item, so a list is cut into as many as the operator may ever have subtasks, if it
 has the rows; what is meant for everyone is one item. Nothing is ever pickled (spec X2).
 """

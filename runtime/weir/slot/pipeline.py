@@ -6,7 +6,9 @@ barrier comes (spec A12). Batches without rows go no further.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
+from weir.core.ids import ChannelId
 from weir.dataflow.physical import Step
 from weir.ports.operators import Batch
 
@@ -28,3 +30,10 @@ class Pipeline:
             return
         for out in self.steps[position](batch):
             yield from self._from(position + 1, out)
+
+
+class RowRouter(Protocol):
+    """One sender's end of one edge."""
+
+    def route(self, batch: Batch) -> list[tuple[ChannelId, Batch]]:
+        """The parts of the batch, each with the channel that it leaves by."""

@@ -16,7 +16,7 @@ from weir.slot.relay import Stateless
 
 
 class Held:
-    """A sealed transaction that waits for its commit. It is made durable once, whoever asks."""
+    """A sealed transaction that waits for its commit. It is made durable once."""
 
     def __init__(self, transaction: Transaction, sealed: SealedTransaction) -> None:
         self.transaction = transaction

@@ -1,9 +1,9 @@
-"""The slot as a process: registers with the driver, hosts subtasks, and goes when it is told to.
+"""The slot as a process: registers with the driver and runs subtasks until the driver ends it.
 
-The mailbox has the main thread. A second thread listens to the driver, a third says every second
-that the process lives, whatever the mailbox is busy with, and a few upload snapshots. Others read
-what is to be restored: when storage hung, a dead attempt's uploads may still wait for it. When the
-link to the driver ends, so does the process: what it was doing, somebody else will do (spec R1).
+The mailbox has the main thread. A second thread reads the driver's messages, a third sends a
+heartbeat every second, whatever the mailbox is busy with, and a few upload snapshots. Others read
+state to restore: uploads of an attempt that is over may still wait for storage. When the link to
+the driver ends, so does the process, and the driver restarts its work elsewhere (spec R1).
 """
 
 import logging
@@ -24,7 +24,12 @@ from weir.dataflow.physical import JobGraph
 from weir.exchange import Exchange
 from weir.slot.mailbox import Mailbox
 from weir.slot.snapshot_storage import SnapshotStorage, SnapshotStorageSettings
-from weir.slot.subtask_deployment import AlignmentSettings, SlotExecutors, SubtaskDeployer
+from weir.slot.subtask_deployment import (
+    AlignmentSettings,
+    SlotExecutors,
+    StageFactory,
+    SubtaskDeployer,
+)
 from weir.wire.authenticated_sockets import Address, Purpose, Tls, dial
 from weir.wire.control_messages import (
     EventReported,
@@ -45,38 +50,37 @@ SWITCH_SECONDS = 0.0005
 """How long a thread may keep the others from running: an upload that encodes rows in Python would
 otherwise hold the mailbox up for ten times as long, each time it has waited for a socket."""
 RECYCLED = 17
-"""The exit status of a process that was told to die."""
+"""The exit status of a process that the driver recycled."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlotSetting:
-    """What a slot is told before it is born; it travels inside the Spark task."""
+    """The configuration of a slot; it travels inside the Spark task."""
 
     driver: Address
     secret: bytes
     tls: Tls | None
     graph: JobGraph
-    manners: AlignmentSettings
-    keeping: SnapshotStorageSettings
+    alignment: AlignmentSettings
+    storage: SnapshotStorageSettings
 
 
 def host_subtasks(setting: SlotSetting, executor: str, task_attempt: int) -> None:
-    """Be a slot until the driver says otherwise."""
+    """Be a slot until the driver ends it."""
     sys.setswitchinterval(SWITCH_SECONDS)
     name = SlotId(f"{executor}.{task_attempt}.{os.getpid()}")
     hello = {"slot": name}
     sock = dial(setting.driver, setting.secret, Purpose.SLOT_CONTROL, setting.tls, hello)
     exchange = Exchange(name, sock.getsockname()[0], setting.secret, setting.tls)
     link = MessageLink(sock, name)
-    files = SnapshotStorage(setting.keeping)
+    files = SnapshotStorage(setting.storage)
     here = (*exchange.address, os.getpid(), files.disk(), files.held())
     link.send(Registered(name, executor, task_attempt, *here))
     uploading = ThreadPoolExecutor(UPLOAD_THREADS, thread_name_prefix="weir-upload")
     reading = ThreadPoolExecutor(READ_THREADS, thread_name_prefix="weir-restore")
-    launcher = SubtaskDeployer(
-        setting.graph, setting.manners, files, SlotExecutors(uploading, reading)
-    )
-    mailbox = Mailbox(launcher, exchange, partial(say, link))
+    factory = StageFactory(setting.graph, setting.alignment)
+    deployer = SubtaskDeployer(factory, files, SlotExecutors(uploading, reading))
+    mailbox = Mailbox(deployer, exchange, partial(report, link))
     threading.Thread(target=_listen, args=(link, mailbox), daemon=True, name="weir-control").start()
     threading.Thread(
         target=_pulse, args=(link, mailbox), daemon=True, name="weir-heartbeat"
@@ -88,16 +92,18 @@ def host_subtasks(setting: SlotSetting, executor: str, task_attempt: int) -> Non
     link.close()
 
 
-def say(link: MessageLink, said: object) -> None:
-    """Tell the driver; an ack that no message holds becomes a decline that says so."""
+def report(link: MessageLink, event: object) -> None:
+    """Send an event to the driver; an ack too long for a message becomes a decline."""
     try:
-        link.send(said if isinstance(said, SubtaskFailure) else EventReported(said))
+        link.send(event if isinstance(event, SubtaskFailure) else EventReported(event))
     except MessageTooLong as problem:
-        if not isinstance(said, SubtaskAcked):
+        if not isinstance(event, SubtaskAcked):
             raise
         reason = Reason.CHECKPOINT_DECLINED
-        told = (said.attempt, said.checkpoint, said.subtask, reason, str(problem))
-        link.send(EventReported(SubtaskDeclined(*told)))
+        declined = SubtaskDeclined(
+            event.attempt, event.checkpoint, event.subtask, reason, str(problem)
+        )
+        link.send(EventReported(declined))
 
 
 def _listen(link: MessageLink, mailbox: Mailbox) -> None:
@@ -110,7 +116,7 @@ def _listen(link: MessageLink, mailbox: Mailbox) -> None:
             if isinstance(message, ShutDownSlot):
                 return
     except ConnectionError as problem:
-        log.info("The driver is gone, and this slot ends: %s", problem)
+        log.info("The link to the driver ended, and this slot ends with it: %s", problem)
         os._exit(1)
 
 

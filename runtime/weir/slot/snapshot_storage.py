@@ -50,7 +50,7 @@ class SnapshotStorage:
     def put(
         self, path: str, content: pa.Buffer, *, owner: Owner | None = None, shared: bool = False
     ) -> StateFile:
-        """The piece's handle; a piece that somebody owns gets a copy beside it."""
+        """The piece's handle; a piece with an owner gets a local copy."""
         if self._in_memory:
             return self._put_in_manifest(path, content)
         small = state_files.small(content, self._keeping.inline_threshold)
@@ -84,7 +84,7 @@ class SnapshotStorage:
                 self._copies.forget(paths)
 
     def completed(self, owner: Owner, still: Collection[str]) -> None:
-        """Of the owner's copies, nobody will restore from others than these any more."""
+        """Of the owner's copies, no restore needs others than these any more."""
         if self._copies is not None:
             self._copies.completed(owner, still)
 

@@ -7,7 +7,7 @@ Splits take turns, so that one which never ends does not keep the others from be
 Event time is that of the split which is furthest behind. Splits that are read to their ends hold it
 back no longer, and where no other is open it is the latest that any of them had reached, as if they
 were one split. It never turns back, and is in every checkpoint: a barrier may have overtaken the
-watermark, and no row may come that tells the time again (spec D4).
+watermark, and no later row may bring the time back (spec D4).
 """
 
 from collections import deque
@@ -69,13 +69,14 @@ class SourceOperator(Stateless):
 
     @property
     def is_idle(self) -> bool:
-        """Whether a source that tells the time has nothing to tell it by, and knows that.
+        """Whether a source with event time has no split to read it from, and knows that.
 
         While a request is under way it is not idle: the split that comes may be behind others.
         """
         return self._knows_of_none and not self._open and bool(self._head.event_time)
 
-    def hear(self, message: Message) -> None:
+    def answered(self, message: Message) -> None:
+        """The enumerator's answer to a request for a split."""
         self._knows_of_none = isinstance(message, NoSplitsYet)
         self._has_asked = self._knows_of_none
         match message:
@@ -119,9 +120,12 @@ class SourceOperator(Stateless):
 
     def _note_time(self, current: OpenSplit, batch: Batch) -> None:
         if self._head.event_time:
-            latest = pc.max(batch.column(self._head.event_time))
-            if latest.is_valid:
-                current.latest = Millis(max(current.latest, _millis(latest)))
+            current.latest = Millis(max(current.latest, self.latest_time(batch)))
+
+    def latest_time(self, batch: Batch) -> Millis:
+        """The greatest event time in the batch."""
+        latest = pc.max(batch.column(self._head.event_time))
+        return Millis(_millis(latest)) if latest.is_valid else LONG_AGO
 
     def _low(self) -> Millis:
         return min((o.latest for o in self._open), default=self._exhausted)

@@ -1,14 +1,14 @@
-"""Makes a subtask out of its stage and its state assignment.
+"""Deploys subtasks: makes the runner of each, and reads the state that it restores.
 
-The operator is made by the mailbox's thread, which it belongs to; its state is read beside it, for
-that can take long, and not behind what a dead attempt still uploads. A subtask that cannot be made
-or whose state cannot be read is handed over all the same, with the reason, so that the driver hears
-of it like of any other failure.
+The mailbox's thread makes the operator, which belongs to it. State is read on other threads, since
+that can take long, and not on those that may still upload for an attempt that is over. A subtask
+that cannot be made, or whose state cannot be read, ends in ``RestoreFailed``, which the mailbox
+reports like any other failure.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from weir.core.alignment import Aligner, Tracker
@@ -26,53 +26,48 @@ from weir.exchange import Run
 from weir.exchange.routing import Router
 from weir.ports.operators import Batch, Operator, RestoredState, TaskInfo
 from weir.ports.user_code_errors import describe_error, error_type, is_of_user_code
+from weir.slot.effects import FailSubtask
 from weir.slot.event_time import EventTime
-from weir.slot.in_flight import read_in_flight
 from weir.slot.operator_factory import operator_for
 from weir.slot.pipeline import Pipeline
 from weir.slot.relay import Stateless
-from weir.slot.snapshot_storage import SnapshotStorage
-from weir.slot.snapshot_uploads import SnapshotUploads
-from weir.slot.subtask_runner import Home, SubtaskRunner
-from weir.state.snapshot_files import read_list, state_name
+from weir.slot.row_format import ArrowFormat, RowFormat
+from weir.slot.snapshot_uploads import SnapshotUploads, UploadMemory
+from weir.slot.snapshot_writer import FileStorage, SnapshotWriter
+from weir.slot.subtask_runner import SubtaskRunner
 from weir.wire.control_messages import DeploySubtasks
 
 CREDIT = 4
 """Batches that a sender may have on their way to one receiver."""
 
 
-class Poster(Home, Protocol):
-    """A home that takes what was prepared beside it."""
-
-    def post(self, message: object) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """A subtask that is ready to begin, or the reason why it is not."""
+class SubtaskRestored:
+    """Mail: the state of a subtask has been read."""
 
-    hosted: SubtaskRunner
-    restored_state: RestoredState
+    runner: SubtaskRunner
+    state: RestoredState
     replays: dict[EdgeId, list[Batch]]
     was_finished: bool
-    problem: str = ""
-    cause: FailureCause = FailureCause.CHECKPOINT
-    error: str = ""
-    """The type of what was raised; empty if time may heal it."""
-
-    @classmethod
-    def not_made(
-        cls, hosted: SubtaskRunner, cause: FailureCause, words: str, failure: BaseException
-    ) -> "Prepared":
-        nothing = cls(hosted, RestoredState(), {}, was_finished=False)
-        return replace(nothing, problem=words, cause=cause, error=error_type(failure))
 
     def fill_inboxes(self) -> None:
         """In-flight data of the restored checkpoint comes before anything new."""
-        for channel, inbox in self.hosted.task.inboxes.items():
+        for channel, inbox in self.runner.task.inboxes.items():
             if channel.sender == RECOVERED:
                 inbox.queue.extend(self.replays.get(channel.edge, ()))
                 inbox.queue.append(EndOfInput())
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreFailed:
+    """Mail: a subtask could not be made, or its state could not be read."""
+
+    runner: SubtaskRunner
+    failure: FailSubtask
+
+
+PostMail = Callable[[SubtaskRestored | RestoreFailed], None]
+"""Hands mail to the mailbox, from any thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,48 +80,125 @@ class AlignmentSettings:
 
 @dataclass(frozen=True, slots=True)
 class SlotExecutors:
-    """What runs beside the mailbox."""
+    """The threads beside the mailbox."""
 
     uploading: Executor
     reading: Executor
 
 
-class SubtaskDeployer:
-    """Makes subtasks for one slot."""
+class SubtaskFactory(Protocol):
+    """Makes the parts of a subtask that depend on the job."""
 
-    def __init__(
-        self,
-        graph: JobGraph,
-        manners: AlignmentSettings,
-        files: SnapshotStorage,
-        threads: SlotExecutors,
-    ) -> None:
-        self._graph = graph
-        self._manners = manners
-        self._files = files
-        self._threads = threads
+    @property
+    def topology(self) -> Topology: ...
+    def keys(self, edge: EdgeId) -> Sequence[str]:
+        """The columns by which rows of a hashed edge are dealt; empty for other edges."""
+
+    def operator(self, place: TaskInfo) -> Operator: ...
+    def runner(self, run: Run, operator: Operator, writer: SnapshotWriter) -> SubtaskRunner: ...
+
+
+@dataclass(frozen=True, slots=True)
+class StageFactory:
+    """Makes subtasks from the stages of a job's graph."""
+
+    graph: JobGraph
+    settings: AlignmentSettings
 
     @property
     def topology(self) -> Topology:
-        return self._graph.topology
+        return self.graph.topology
 
-    def prepare(
-        self, deploy: DeploySubtasks, state_assignment: StateAssignment, home: Poster
+    def keys(self, edge: EdgeId) -> Sequence[str]:
+        return tuple(self.graph.keys.get(edge, ()))
+
+    def operator(self, place: TaskInfo) -> Operator:
+        return operator_for(self.graph.by_id[place.subtask.operator], place)
+
+    def runner(self, run: Run, operator: Operator, writer: SnapshotWriter) -> SubtaskRunner:
+        subtask, topology = writer.subtask, self.topology
+        routers = tuple(
+            Router(topology, edge, subtask.index, tuple(self.keys(edge.id)))
+            for edge in topology.edges
+            if edge.source == subtask.operator
+        )
+        return SubtaskRunner(
+            run=run,
+            task=make_task(subtask, topology, self.settings, CREDIT),
+            operator=operator,
+            pipeline=Pipeline(self.graph.by_id[subtask.operator].steps),
+            routers=routers,
+            writer=writer,
+            format=writer.format,
+            time=EventTime(topology.inputs[subtask]),
+        )
+
+
+def make_task(
+    subtask: SubtaskId,
+    topology: Topology,
+    settings: AlignmentSettings,
+    credit: int,
+    make: Callable[..., Task] = Task,
+) -> Task:
+    """With one more channel for each edge, which brings back its in-flight data."""
+    inputs = topology.inputs[subtask]
+    recovered = {ChannelId(c.edge, RECOVERED, c.receiver): 0 for c in inputs}
+    channels = (*recovered, *inputs)
+    machine = Aligner if settings.mode is Mode.EXACTLY_ONCE else Tracker
+    return make(
+        subtask,
+        machine(channels, declines_on_end=settings.declines_after_end),
+        {channel: Inbox(channel) for channel in channels},
+        {channel: Outbox(channel, credit) for channel in topology.outputs[subtask]},
+    )
+
+
+class SubtaskDeployer:
+    """Deploys the subtasks of one slot."""
+
+    def __init__(
+        self,
+        factory: SubtaskFactory,
+        storage: FileStorage,
+        executors: SlotExecutors,
+        *,
+        row_format: RowFormat | None = None,
+        memory: UploadMemory | None = None,
     ) -> None:
+        self._factory = factory
+        self._storage = storage
+        self.executors = executors
+        self._format = row_format or ArrowFormat()
+        self._memory = memory or UploadMemory()
+
+    @property
+    def topology(self) -> Topology:
+        return self._factory.topology
+
+    def deploy(
+        self,
+        deploy: DeploySubtasks,
+        state_assignment: StateAssignment,
+        clock: Callable[[], Millis],
+        post: PostMail,
+    ) -> None:
+        """Ends in one mail: the subtask is restored, or it is not."""
         run = (int(deploy.epoch), int(deploy.attempt))
         subtask = state_assignment.subtask
-        stage = self._graph.by_id[subtask.operator]
+        uploads = SnapshotUploads(subtask, self._memory)
+        writer = SnapshotWriter(subtask, run, self._storage, self._format, uploads)
         try:
-            operator = operator_for(stage, self._place(subtask, run, home.now))
+            operator = self._factory.operator(self._place(subtask, run, clock))
         except BaseException as failure:  # noqa: BLE001 - connectors, user code, native code
-            hosted = self._hosted(home, run, subtask, Stateless())
-            words = f"{subtask.operator} could not be set up: {describe_error(failure)}"
+            runner = self._factory.runner(run, Stateless(), writer)
+            reason = f"{subtask.operator} could not be set up: {describe_error(failure)}"
             is_users = is_of_user_code(failure)
             cause = FailureCause.USER_CODE if is_users else FailureCause.OPERATOR
-            home.post(Prepared.not_made(hosted, cause, words, failure))
+            post(RestoreFailed(runner, FailSubtask(cause, reason, error_type(failure))))
             return
-        hosted = self._hosted(home, run, subtask, operator)
-        self._threads.reading.submit(self._read, hosted, state_assignment, deploy.restored, home)
+        runner = self._factory.runner(run, operator, writer)
+        self.executors.reading.submit(self._read, runner, state_assignment, deploy.restored, post)
 
     def _place(self, subtask: SubtaskId, run: Run, clock: Callable[[], Millis]) -> TaskInfo:
         operator = self.topology.by_id[subtask.operator]
@@ -138,86 +210,54 @@ class SubtaskDeployer:
             epoch,
             attempt,
             clock,
-            is_incremental=self._files.is_incremental,
-        )
-
-    def _hosted(
-        self, home: Home, run: Run, subtask: SubtaskId, operator: Operator
-    ) -> SubtaskRunner:
-        stage = self._graph.by_id[subtask.operator]
-        routers = tuple(
-            Router(self.topology, edge, subtask.index, tuple(self._graph.keys.get(edge.id, ())))
-            for edge in self.topology.edges
-            if edge.source == subtask.operator
-        )
-        return SubtaskRunner(
-            home=home,
-            run=run,
-            task=self._task(subtask),
-            operator=operator,
-            pipeline=Pipeline(stage.steps),
-            routers=routers,
-            uploads=SnapshotUploads(subtask, run, self._files, self._threads.uploading),
-            time=EventTime(self.topology.inputs[subtask]),
-        )
-
-    def _task(self, subtask: SubtaskId) -> Task:
-        inputs = self.topology.inputs[subtask]
-        recovered = {ChannelId(c.edge, RECOVERED, c.receiver): 0 for c in inputs}
-        channels = (*recovered, *inputs)
-        machine = Aligner if self._manners.mode is Mode.EXACTLY_ONCE else Tracker
-        return Task(
-            subtask,
-            machine(channels, declines_on_end=self._manners.declines_after_end),
-            {channel: Inbox(channel) for channel in channels},
-            {channel: Outbox(channel, CREDIT) for channel in self.topology.outputs[subtask]},
+            is_incremental=self._storage.is_incremental,
         )
 
     # -- beside the mailbox
 
     def _read(
         self,
-        hosted: SubtaskRunner,
+        runner: SubtaskRunner,
         state_assignment: StateAssignment,
         restored: CheckpointId,
-        home: Poster,
+        post: PostMail,
     ) -> None:
         try:
-            restored_state = self._heritage(state_assignment, restored)
-            self._remember_layers(hosted, restored_state, state_assignment)
+            state = self._restored_state(state_assignment, restored)
+            self._remember_layers(runner, state, state_assignment)
             replays = self._replays(state_assignment)
         except BaseException as failure:  # noqa: BLE001 - storage and native code
-            words = f"its state could not be read: {describe_error(failure)}"
-            home.post(Prepared.not_made(hosted, FailureCause.CHECKPOINT, words, failure))
+            reason = f"its state could not be read: {describe_error(failure)}"
+            cause = FailureCause.CHECKPOINT
+            post(RestoreFailed(runner, FailSubtask(cause, reason, error_type(failure))))
             return
-        hosted.time.restore(dict(state_assignment.watermarks))
-        home.post(Prepared(hosted, restored_state, replays, was_finished=state_assignment.finished))
+        runner.time.restore(dict(state_assignment.watermarks))
+        post(SubtaskRestored(runner, state, replays, was_finished=state_assignment.finished))
 
     def _remember_layers(
-        self,
-        hosted: SubtaskRunner,
-        restored_state: RestoredState,
-        state_assignment: StateAssignment,
+        self, runner: SubtaskRunner, state: RestoredState, state_assignment: StateAssignment
     ) -> None:
-        """What was restored may be built on, if all of it may be shared."""
+        """The next increment may build on the restored files, if all of them may be shared."""
         inherited = (handle.file for handle in state_assignment.keyed)
-        hosted.uploads.restored(restored_state.checkpoint, inherited)
+        runner.uploads.restored(state.checkpoint, inherited)
         by_state: dict[str, list[StateFile]] = {}
-        for handle, (_, content) in zip(state_assignment.keyed, restored_state.keyed, strict=True):
-            by_state.setdefault(state_name(content), []).append(handle.file)
-        for state, files in by_state.items():
+        for handle, (_, content) in zip(state_assignment.keyed, state.keyed, strict=True):
+            by_state.setdefault(self._format.state_name(content), []).append(handle.file)
+        for name, files in by_state.items():
             if all(file.shared or not file.path for file in files):
-                hosted.uploads.layers.restored(state, restored_state.checkpoint, files)
+                runner.uploads.layers.restored(name, state.checkpoint, files)
 
-    def _heritage(self, state_assignment: StateAssignment, restored: CheckpointId) -> RestoredState:
+    def _restored_state(
+        self, state_assignment: StateAssignment, restored: CheckpointId
+    ) -> RestoredState:
         lists: dict[str, list[bytes]] = {}
         for share in state_assignment.lists:
-            content = self._files.fetch(share.handle.file)
-            items = read_list(content, share.first, share.stop)
+            content = self._storage.fetch(share.handle.file)
+            items = self._format.read_list(content, share.first, share.stop)
             lists.setdefault(share.handle.name, []).extend(items)
         times = [time for _, time in state_assignment.watermarks]
         return RestoredState(
-            keyed=[(h.groups, self._files.fetch(h.file)) for h in state_assignment.keyed],
+            keyed=[(h.groups, self._storage.fetch(h.file)) for h in state_assignment.keyed],
             lists=lists,
             watermark=min(times, default=None),
             checkpoint=restored,
@@ -228,8 +268,9 @@ class SubtaskDeployer:
         operator = self.topology.by_id[state_assignment.subtask.operator]
         for share in state_assignment.in_flight:
             edge = share.handle.channel.edge
-            keys = self._graph.keys.get(edge, ())
-            content = self._files.fetch(share.handle.file)
-            read = read_in_flight(content, share.groups, keys, operator.max_parallelism)
+            content = self._storage.fetch(share.handle.file)
+            read = self._format.read_in_flight(
+                content, share.groups, self._factory.keys(edge), operator.max_parallelism
+            )
             batches.setdefault(edge, []).extend(read)
         return batches

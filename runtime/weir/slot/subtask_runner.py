@@ -1,25 +1,30 @@
-"""One subtask in its slot: an operator around a task, and obedience to what the task orders.
+"""Runs one subtask: an operator around a task, whose orders become effects.
 
-The task decides, the operator knows rows; here the one is told what the other said. Orders are
-carried out at once and in order, because between a barrier's broadcast and the capture not one row
-may be processed (spec A9).
+Each call takes what happened (a turn, mail, an arrival) and returns the effects of it as values,
+which the mailbox performs in their order. Orders of the task are carried out at once and in order,
+because between a barrier's broadcast and the capture not one row may be processed (spec A9). A call
+lasts one turn, and what a turn emits is bounded by room and credit, so its effects are too.
+
+User code and connectors may raise anything: that is an effect as well, after those that came before
+it, and fails this subtask alone.
 """
 
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Protocol
-
-import pyarrow as pa
 
 from weir.core.attempt import FailureCause
 from weir.core.barriers import Barrier, EndOfData, Idle, Watermark
 from weir.core.coordinator import events
+from weir.core.coordinator.events import Timings
+from weir.core.enumerator import AssignSplit, NoMoreSplits, NoSplitsYet
 from weir.core.ids import AttemptId, ChannelId, CheckpointId, Millis, SubtaskId
 from weir.core.job_master import SplitWanted
-from weir.core.lifecycle import SubtaskFinished
+from weir.core.lifecycle import SubtaskFinished, SubtaskRunning
 from weir.core.reasons import Reason
 from weir.core.scheduler import ProcessBatches
+from weir.core.snapshots import SubtaskSnapshot
 from weir.core.task import (
     Ack,
     Broadcast,
@@ -36,50 +41,44 @@ from weir.core.task import (
     TaskAction,
     Transmit,
 )
+from weir.errors import WeirError
 from weir.exchange import Run
-from weir.exchange.batch_sizes import BATCH_BYTES, size_of
-from weir.exchange.routing import Router
-from weir.ports.operators import Batch, Operator
-from weir.ports.user_code_errors import describe_error, error_type
+from weir.ports.operators import Batch, Operator, RestoredState
+from weir.ports.user_code_errors import UserCodeFailed, describe_error, error_type, is_of_user_code
+from weir.slot.effects import (
+    DiscardUpload,
+    DropLocalCopies,
+    Effect,
+    FailSubtask,
+    Report,
+    ResumePolling,
+    ScheduleWakeup,
+    StartInFlightUpload,
+    StartUpload,
+    SubtaskDone,
+)
 from weir.slot.event_time import FOREVER, EventTime
-from weir.slot.pipeline import Pipeline
-from weir.slot.snapshot_uploads import UNSAVED_LIMIT, SnapshotUploads, bare_snapshot
+from weir.slot.pipeline import Pipeline, RowRouter
+from weir.slot.row_format import RowFormat
+from weir.slot.snapshot_uploads import InFlightUploaded, SnapshotUploaded, UploadFailed
+from weir.slot.snapshot_writer import SnapshotWriter
 from weir.slot.source_operator import SourceOperator
 from weir.slot.turn_budget import TURN_SECONDS, TurnBudget
+from weir.storage.local_copies import Owner
+from weir.wire.control_messages import CheckpointAborted, CheckpointCompleted
+
+log = logging.getLogger("weir.slot")
 
 OUTPUT_LIMIT = 2
 """With so many batches queued on an output there is no room in it."""
-
-SMALL_ROWS = 1 << 16
-"""Batches that together stay below this are merged before they are processed."""
 
 LONGEST_UNFLUSHED_SECONDS = 1.0
 """However busy an operator is, what it has buffered does not wait longer."""
 
 
-Act = Callable[[Task], list[TaskAction]]
-"""What a task is to be told once an upload is over."""
-
-
-class Home(Protocol):
-    """The slot, as far as one of its subtasks is concerned."""
-
-    def transmit(self, hosted: "SubtaskRunner", channel: ChannelId, element: object) -> None: ...
-    def grant(self, hosted: "SubtaskRunner", channel: ChannelId, batches: int) -> None: ...
-    def say(self, event: object) -> None: ...
-    def settle(self, hosted: "SubtaskRunner", act: Act, words: str) -> None: ...
-    def rest(self, hosted: "SubtaskRunner", millis: int) -> None: ...
-    def unsaved_bytes(self, before: CheckpointId) -> int: ...
-    def gone(self, hosted: "SubtaskRunner") -> None: ...
-    def failed(
-        self, hosted: "SubtaskRunner", cause: FailureCause, words: str, error: str = ""
-    ) -> None: ...
-    def now(self) -> Millis: ...
-
-
 @dataclass(slots=True)
 class Counts:
-    """What a subtask has done since it was launched."""
+    """What a subtask has done since it was deployed."""
 
     rows_in: int = 0
     rows_out: int = 0
@@ -90,24 +89,32 @@ class Counts:
 class SubtaskRunner:
     """A subtask, its operator and its uploads."""
 
-    home: Home
     run: Run
     task: Task
     operator: Operator
     pipeline: Pipeline
-    routers: tuple[Router, ...]
-    uploads: SnapshotUploads
+    routers: tuple[RowRouter, ...]
+    writer: SnapshotWriter
+    format: RowFormat
     time: EventTime
     is_ready: bool = False
-    pace: TurnBudget = field(default_factory=TurnBudget)
+    """Restored, and neither failed nor closed."""
+    output_limit: int = OUTPUT_LIMIT
+    timer: Callable[[], float] = perf_counter
+    budget: TurnBudget = field(default_factory=TurnBudget)
     counts: Counts = field(default_factory=Counts)
     has_unflushed: bool = False
-    flushed_at: float = field(default_factory=perf_counter)
+    flushed_at: float = 0.0
     has_failed: bool = False
     withheld: dict[ChannelId, int] = field(default_factory=dict)
-    """Credit that is not given yet, because what it would let in is in-flight data."""
-    _problem: str = ""
-    """What went wrong in the upload that the task hears of just now."""
+    """Credit that is not granted yet, because what it would let in is in-flight data."""
+    _timings: dict[CheckpointId, Timings] = field(default_factory=dict)
+    """Of uploads that have ended, until their checkpoint is acked."""
+    _effects: list[Effect] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.uploads = self.writer.uploads
+        self.flushed_at = self.timer()
 
     @property
     def subtask(self) -> SubtaskId:
@@ -119,74 +126,204 @@ class SubtaskRunner:
 
     @property
     def has_room(self) -> bool:
-        return self.task.has_room(OUTPUT_LIMIT)
+        return self.task.has_room(self.output_limit)
+
+    @property
+    def may_emit(self) -> bool:
+        """Whether rows may leave outside a turn."""
+        task = self.task
+        return self.is_ready and not task.holding and not task.at_end and self.has_room
+
+    def _effects_of(self, act: Callable[[], object]) -> list[Effect]:
+        """The effects of one call, with the failure of whatever was raised as the last."""
+        try:
+            act()
+        except UserCodeFailed as failure:
+            self._fail(FailureCause.USER_CODE, str(failure), failure)
+        except (AssertionError, KeyboardInterrupt):
+            raise
+        except BaseException as problem:  # a panic of native code and sys.exit too
+            if not isinstance(problem, WeirError):  # whose message is complete
+                log.warning("%s failed", self.subtask, exc_info=True)
+            is_users = is_of_user_code(problem)
+            cause = FailureCause.USER_CODE if is_users else FailureCause.OPERATOR
+            self._fail(cause, describe_error(problem), problem)
+        effects, self._effects = self._effects, []
+        return effects
+
+    def _fail(self, cause: FailureCause, reason: str, problem: BaseException) -> None:
+        self._effects.append(FailSubtask(cause, reason, error_type(problem)))
+
+    # -- begin and end
+
+    def restore(self, state: RestoredState) -> list[Effect]:
+        return self._effects_of(lambda: self._restore(state))
+
+    def _restore(self, state: RestoredState) -> None:
+        self.operator.restore(state)
+        self.is_ready = True
+        self._effects.append(Report(SubtaskRunning(self.attempt, self.subtask)))
+
+    def finish_again(self) -> list[Effect]:
+        """It had finished before the restored checkpoint: announce that downstream, and leave."""
+        return self._effects_of(self._finish_again)
+
+    def _finish_again(self) -> None:
+        self._announce_end()
+        self.task.leaving = True
+        self.task.aligner.ended.update(self.task.inboxes)
+        self._obey(self.task.leave())
+
+    def abandon(self) -> list[Effect]:
+        """The attempt is over: files of checkpoints that it has not acked are deleted (spec C9)."""
+        for checkpoint, part in self.task.parts.items():
+            if not part.persisting:
+                self._discard(checkpoint)
+        return self._effects_of(lambda: None)
+
+    def close(self) -> None:
+        self.is_ready = False
+        self.uploads.is_open = False
+        try:
+            self.operator.close()
+        except BaseException:  # a panic of native code too
+            log.warning("%s did not close cleanly", self.subtask, exc_info=True)
+
+    # -- what happens to the subtask
+
+    def arrived(self, channel: ChannelId, element: object, now: Millis) -> list[Effect]:
+        return self._effects_of(lambda: self._obey(self.task.receive(channel, element, now)))
+
+    def credited(self, channel: ChannelId, batches: int) -> list[Effect]:
+        return self._effects_of(lambda: self._obey(self.task.granted(channel, batches)))
+
+    def reach(self, channel: ChannelId, marker: object, now: Millis) -> list[Effect]:
+        return self._effects_of(lambda: self._obey(self.task.reach(channel, marker, now)))
+
+    def pass_time(self, now: Millis) -> list[Effect]:
+        return self._effects_of(lambda: self._obey(self.task.pass_time(now)))
+
+    def obey(self, orders: list[TaskAction]) -> list[Effect]:
+        return self._effects_of(lambda: self._obey(orders))
+
+    def read_mail(self, message: object, now: Millis) -> list[Effect]:
+        return self._effects_of(lambda: self._read_mail(message, now))
+
+    def _read_mail(self, message: object, now: Millis) -> None:
+        match message:
+            case Barrier():
+                self._obey(self.task.trigger(message, now))
+            case CheckpointAborted(checkpoint):
+                self.uploads.layers.aborted(checkpoint)
+                self._obey(self.task.abort(checkpoint, now))
+            case CheckpointCompleted():
+                self._completed(message)
+            case SnapshotUploaded(checkpoint, snapshot, timings):
+                self._timings[checkpoint] = timings
+                self._obey(self.task.captured(checkpoint, snapshot))
+            case InFlightUploaded(checkpoint, handles, timings):
+                self._timings[checkpoint] = timings
+                self._obey(self.task.persisted(checkpoint, handles))
+            case UploadFailed(checkpoint, reason, cause):
+                self._decline(checkpoint, reason, cause)
+            case AssignSplit() | NoSplitsYet() | NoMoreSplits():
+                assert isinstance(self.operator, SourceOperator), f"{self.subtask} reads no splits"
+                self.operator.answered(message)
+                self._effects.append(ResumePolling())
+            case _:
+                raise AssertionError(f"{self.subtask} cannot read {message}")
+
+    def _completed(self, notice: CheckpointCompleted) -> None:
+        referenced = self.uploads.completed(notice.checkpoint)
+        if referenced is not None:
+            owner = Owner(self.subtask, notice.checkpoint)
+            self._effects.append(DropLocalCopies(owner, referenced))
+        self._obey(self.task.complete(notice.checkpoint, notice.kind, leaving=notice.leaving))
 
     # -- rows
 
-    def process(self, turn: ProcessBatches) -> list[object]:
-        """As many rows as fit into a turn; the batches and the piece that did not fit."""
-        batches = merged(turn.batches)
-        began, budget, done, size = perf_counter(), self.pace.rows, 0, 0
+    def process(self, turn: ProcessBatches) -> tuple[list[Effect], list[object]]:
+        """As many rows as fit into a turn; the effects, and the batches that did not fit."""
+        rest: list[object] = []
+        return self._effects_of(lambda: rest.extend(self._process(turn))), rest
+
+    def _process(self, turn: ProcessBatches) -> list[Batch]:
+        batches = self.format.merge(turn.batches)
+        began, budget, done, size = self.timer(), self.budget.rows, 0, 0
         while batches and done < budget and (not done or self.has_room):
             batch = batches.pop(0)
             fits = batch.slice(0, budget - done)
             if fits.num_rows < batch.num_rows:
                 batches.insert(0, batch.slice(fits.num_rows))
-            self.emit(self.operator.process(turn.channel.edge, fits))
+            self._emit(self.operator.process(turn.channel.edge, fits))
             done += fits.num_rows
-            size += size_of(fits)
-        self._worked(done, perf_counter() - began, size)
+            size += self.format.size_of(fits)
+        self._worked(done, self.timer() - began, size)
         self.counts.rows_in += done
         self.task.processed_bytes += size
         self.has_unflushed = True
         if began - self.flushed_at > LONGEST_UNFLUSHED_SECONDS:
-            self.flush()
-        return list(batches)
+            self._flush()
+        return batches
 
-    def poll(self) -> None:
+    def request_split(self) -> list[Effect]:
+        """Before a poll, which may take long: ask for a split if the source wants one."""
+        source = self.operator
+        if not isinstance(source, SourceOperator) or not source.wants_split:
+            return []
+        source.ask()
+        return [Report(SplitWanted(self.attempt, self.subtask))]
+
+    def poll(self) -> list[Effect]:
         """Read on, if there is anything to read."""
+        return self._effects_of(self._poll)
+
+    def _poll(self) -> None:
         source = self.operator
         assert isinstance(source, SourceOperator), "only sources are polled"
-        if source.wants_split:
-            source.ask()
-            self.home.say(SplitWanted(self.attempt, self.subtask))
-        began = perf_counter()
-        batch = source.poll(self.pace.rows)
+        began = self.timer()
+        batch = source.poll(self.budget.rows)
         if batch is None:
             if source.is_over:
-                self.end_of_data()
+                self._end_of_data()
             else:
                 self._pass_time_on(source.low_watermark())
                 self._pass_idleness_on(is_idle=source.is_idle)
-                self.home.rest(self, max(source.rest_ms, 1))
+                self._effects.append(ScheduleWakeup(max(source.rest_ms, 1)))
             return
         self._pass_idleness_on(is_idle=False)
-        self.emit((batch,))
-        self._worked(batch.num_rows, perf_counter() - began, size_of(batch))
+        self._emit((batch,))
+        self._worked(batch.num_rows, self.timer() - began, self.format.size_of(batch))
         self._pass_time_on(source.low_watermark())
 
     def _worked(self, rows: int, seconds: float, size: int) -> None:
-        self.pace.took(rows, seconds, size)
+        self.budget.record(rows, seconds, size)
         self.counts.busy_seconds += seconds
 
-    def emit(self, batches: Iterable[Batch]) -> None:
+    def _emit(self, batches: Iterable[Batch]) -> None:
         for batch in batches:
             for out in self.pipeline.through(batch):
                 self.counts.rows_out += out.num_rows
                 for router in self.routers:
                     for channel, part in router.route(out):
-                        self.obey(self.task.emit(channel, part))
+                        self._obey(self.task.emit(channel, part))
 
-    def flush(self) -> None:
-        """The input has run dry: nobody should wait for what is buffered."""
+    def flush(self) -> list[Effect]:
+        """The input has run dry: emit what is buffered."""
+        return self._effects_of(self._flush)
+
+    def _flush(self) -> None:
         self.has_unflushed = False
-        self.flushed_at = perf_counter()
-        self.emit(self.operator.flush())
+        self.flushed_at = self.timer()
+        self._emit(self.operator.flush())
 
     # -- time
 
-    def advance(self, channel: ChannelId, marker: object) -> bool:
-        """Whether it is done; otherwise timers are left to fire, and the marker comes again."""
+    def advance(self, channel: ChannelId, marker: object) -> list[Effect]:
+        """If timers are left to fire after a turn, the marker goes back to its channel."""
+        return self._effects_of(lambda: self._advance(channel, marker))
+
+    def _advance(self, channel: ChannelId, marker: object) -> None:
         match marker:
             case Watermark(time):
                 self.time.advance(channel, time)
@@ -196,182 +333,167 @@ class SubtaskRunner:
                 assert isinstance(marker, EndOfData)
                 self.time.end(channel)
         self.operator.advance(self.time.now)
-        if not self.fire():
-            return False
-        if self.time.is_over:
-            self.end_of_data()
+        if not self._fire():
+            self.task.inboxes[channel].put_back(marker)
+        elif self.time.is_over:
+            self._end_of_data()
         else:
             self._pass_time_on(self.time.now)
             self._pass_idleness_on(is_idle=self.time.is_idle)
-        return True
 
-    def fire(self) -> bool:
-        """Fire what is due, for one turn; whether nothing is left."""
-        began = perf_counter()
+    def fire(self) -> list[Effect]:
+        """Fire timers that are due, for one turn."""
+        return self._effects_of(self._fire)
+
+    def _fire(self) -> bool:
+        """Whether no timer is left that is due."""
+        began = self.timer()
         while self.operator.is_due():
-            if perf_counter() - began > TURN_SECONDS or not self.has_room:
+            if self.timer() - began > TURN_SECONDS or not self.has_room:
                 return False
-            self.emit(self.operator.fire())
+            self._emit(self.operator.fire())
         return True
 
     def _pass_time_on(self, watermark: Millis) -> None:
         if watermark > self.time.passed_on:
             self.time.passed_on = watermark
             self.time.is_passed_on_as_idle = False
-            self.flush()
+            self._flush()
             self._to_all(Watermark(watermark))
 
     def _pass_idleness_on(self, *, is_idle: bool) -> None:
-        """A watermark ends the idleness, though it is the same one as before."""
+        """A watermark ends the idleness, even if it repeats the one before."""
         if is_idle != self.time.is_passed_on_as_idle:
             self.time.is_passed_on_as_idle = is_idle
-            self.flush()
+            self._flush()
             self._to_all(Idle() if is_idle else Watermark(self.time.passed_on))
 
-    def end_of_data(self) -> None:
+    def _end_of_data(self) -> None:
         if self.task.at_end:
             return
         self.operator.advance(FOREVER)
         while self.operator.is_due():
-            self.emit(self.operator.fire())
-        self.emit(self.operator.finish())
-        self.announce_end()
+            self._emit(self.operator.fire())
+        self._emit(self.operator.finish())
+        self._announce_end()
 
-    def announce_end(self) -> None:
+    def _announce_end(self) -> None:
         self.task.at_end = True
         self._to_all(EndOfData())
-        self.home.say(events.EndOfDataReached(self.attempt, self.subtask))
+        self._effects.append(Report(events.EndOfDataReached(self.attempt, self.subtask)))
 
     def _to_all(self, marker: object) -> None:
         for channel in self.task.outboxes:
-            self.obey(self.task.emit(channel, marker))
+            self._obey(self.task.emit(channel, marker))
 
     # -- orders of the task
 
-    def obey(self, orders: list[TaskAction]) -> None:
+    def _obey(self, orders: list[TaskAction]) -> None:
         for order in orders:
             self._carry_out(order)
-        for channel in [c for c in self.withheld if not self.task.is_recording(c)]:
-            self.home.grant(self, channel, self.withheld.pop(channel))
+        if self.withheld:
+            for channel in [c for c in self.withheld if not self.task.is_recording(c)]:
+                self._effects.append(Grant(channel, self.withheld.pop(channel)))
 
-    def _grant(self, channel: ChannelId, batches: int) -> None:
-        """Not while the channel is recorded: what comes in then is in-flight data, and bounded.
-
-        The barrier that ends the recording needs no credit (spec A11).
-        """
-        if self.task.is_recording(channel):
-            self.withheld[channel] = self.withheld.get(channel, 0) + batches
-        else:
-            self.home.grant(self, channel, batches)
-
-    def _carry_out(self, order: TaskAction) -> None:  # noqa: C901 - one case for each order
+    def _carry_out(self, order: TaskAction) -> None:  # noqa: C901, PLR0912 - one case for each order
         match order:
-            case Transmit(channel, element):
-                self.home.transmit(self, channel, element)
-            case Grant(channel, batches):
-                self._grant(channel, batches)
+            case Transmit():
+                self._effects.append(order)
+            case Grant():
+                self._grant(order)
             case Drain():
-                self.end_of_data()
+                self._end_of_data()
             case Prepare():
-                self.flush()
+                self._flush()
             case Broadcast(barrier):
-                self.obey(self.task.broadcast(barrier))
+                self._obey(self.task.broadcast(barrier))
             case Capture(barrier):
                 self._capture(barrier)
-            case PersistInFlight(checkpoint, rows):
-                self.uploads.persist_in_flight(checkpoint, rows, self._settle)
-            case Ack() | Decline():
-                self._report(order)
+            case PersistInFlight():
+                self._persist_in_flight(order)
+            case Ack():
+                self._report_ack(order)
+            case Decline():
+                self._report_decline(order)
             case Discard(checkpoint):
-                self.uploads.discard(checkpoint)
+                self._discard(checkpoint)
             case Complete(checkpoint, commits):
                 self.uploads.keep_only(self.task.parts)
                 if commits:
                     self.operator.completed(checkpoint)
             case Finish():
-                self.home.say(SubtaskFinished(self.attempt, self.subtask))
-                self.home.gone(self)
+                self._effects.append(Report(SubtaskFinished(self.attempt, self.subtask)))
+                self._effects.append(SubtaskDone())
+
+    def _grant(self, grant: Grant) -> None:
+        """Not while the channel is recorded: what arrives then is in-flight data, and bounded.
+
+        The barrier that ends the recording needs no credit (spec A11).
+        """
+        if self.task.is_recording(grant.channel):
+            held = self.withheld.get(grant.channel, 0)
+            self.withheld[grant.channel] = held + grant.batches
+        else:
+            self._effects.append(grant)
 
     def _capture(self, barrier: Barrier) -> None:
-        """The synchronous part. If it fails the subtask is in no known state, so it goes."""
+        """The synchronous part. If it fails the subtask is in no known state, so it fails."""
         checkpoint = barrier.checkpoint
-        words = self._no_memory(checkpoint)
-        if words:
-            self.settled(lambda task: task.fail(checkpoint, Reason.CHECKPOINT_DECLINED), words)
+        refusal = self.uploads.refusal(checkpoint)
+        if refusal:
+            self._decline(checkpoint, Reason.CHECKPOINT_DECLINED, refusal)
             return
-        began = perf_counter()
+        began = self.timer()
         try:
             captured = self.operator.capture(checkpoint)
         except BaseException as problem:  # noqa: BLE001 - connectors, user code, native code
-            self.obey(self.task.fail(checkpoint, Reason.TASK_CHECKPOINT_FAILURE))
-            words = f"its synchronous part failed: {describe_error(problem)}"
-            self.home.failed(self, FailureCause.CHECKPOINT, words, error_type(problem))
+            self._decline(checkpoint, Reason.TASK_CHECKPOINT_FAILURE, "")
+            reason = f"its synchronous part failed: {describe_error(problem)}"
+            self._fail(FailureCause.CHECKPOINT, reason, problem)
             return
-        sync_ms = int((perf_counter() - began) * 1000)
-        bare = bare_snapshot(self.subtask, self.time.by_edge(), reached_end=self.task.at_end)
-        self.uploads.start(barrier, captured, bare, sync_ms=sync_ms, settle=self._settle)
-        phase = events.Phase.UPLOADING
-        self.home.say(events.SubtaskProgressed(self.attempt, checkpoint, self.subtask, phase))
-
-    def _no_memory(self, checkpoint: CheckpointId) -> str:
-        """Why another snapshot cannot be held, if it cannot (spec R7)."""
-        if self.uploads.is_full:
-            return "storage is too slow: its uploads of earlier checkpoints have not ended"
-        unsaved = self.home.unsaved_bytes(checkpoint)
-        if unsaved <= UNSAVED_LIMIT:
-            return ""
-        return (
-            f"storage is too slow: the slot holds about {unsaved} bytes of earlier checkpoints that"
-            f" are not durable yet, above its budget of {UNSAVED_LIMIT}"
+        upload = self.uploads.start(barrier, int((self.timer() - began) * 1000))
+        snapshot = SubtaskSnapshot(
+            self.subtask, watermarks=self.time.by_edge(), reached_end=self.task.at_end
         )
+        self._effects.append(StartUpload(upload, captured, snapshot))
+        phase = events.Phase.UPLOADING
+        progress = events.SubtaskProgressed(self.attempt, checkpoint, self.subtask, phase)
+        self._effects.append(Report(progress))
 
-    def _settle(self, act: Act, words: str) -> None:
-        self.home.settle(self, act, words)
+    def _persist_in_flight(self, order: PersistInFlight) -> None:
+        batches = (batch for _, _, caught in order.rows for batch in caught)
+        held_bytes = sum(self.format.size_of(batch) for batch in batches)
+        upload = self.uploads.start_in_flight(order.checkpoint, held_bytes)
+        self._effects.append(StartInFlightUpload(upload, order.rows))
 
-    def settled(self, act: Act, words: str) -> None:
-        """An upload is over; if it came to nothing, the driver hears why."""
-        self._problem = words
-        self.obey(act(self.task))
-        self._problem = ""
+    def _discard(self, checkpoint: CheckpointId) -> None:
+        self._timings.pop(checkpoint, None)
+        upload = self.uploads.discard(checkpoint)
+        if upload is not None:
+            self._effects.append(DiscardUpload(upload))
 
-    def abandon(self) -> None:
-        """The attempt is over: what was not acked never will be, so its files go (spec C9)."""
-        for checkpoint, part in self.task.parts.items():
-            if not part.persisting:
-                self.uploads.discard(checkpoint)
+    def _decline(self, checkpoint: CheckpointId, reason: Reason, cause: str) -> None:
+        """There will be no snapshot; the driver reports the cause, if there is one."""
+        for order in self.task.fail(checkpoint, reason):
+            if isinstance(order, Decline):
+                self._report_decline(order, cause)
+            else:
+                self._obey([order])
 
-    def _report(self, order: Ack | Decline) -> None:
-        if isinstance(order, Decline):
-            declined = events.SubtaskDeclined(
-                self.attempt, order.checkpoint, self.subtask, order.reason, self._problem
-            )
-            self.home.say(declined)
-            return
-        own = self.uploads.timings(order.checkpoint)
+    def _report_decline(self, order: Decline, cause: str = "") -> None:
+        declined = events.SubtaskDeclined(
+            self.attempt, order.checkpoint, self.subtask, order.reason, cause
+        )
+        self._effects.append(Report(declined))
+
+    def _report_ack(self, order: Ack) -> None:
         timings = replace(
-            own,
+            self._timings.pop(order.checkpoint, Timings()),
             start_delay_ms=order.start_delay_ms,
             alignment_ms=order.alignment_ms,
             processed_bytes=order.processed_bytes,
         )
-        self.home.say(
-            events.SubtaskAcked(
-                self.attempt, order.checkpoint, self.subtask, order.snapshot, timings
-            )
+        acked = events.SubtaskAcked(
+            self.attempt, order.checkpoint, self.subtask, order.snapshot, timings
         )
-
-
-def merged(elements: list[object]) -> list[Batch]:
-    """Small batches become one: each costs as much as a few hundred rows do."""
-    batches = [element for element in elements if isinstance(element, pa.RecordBatch)]
-    assert len(batches) == len(elements), "whatever is processed is a batch"
-    if len(batches) > 1 and _are_small(batches):
-        return [pa.concat_batches(batches)]
-    return batches
-
-
-def _are_small(batches: list[Batch]) -> bool:
-    """What is left of them counts as one batch, so it must not be longer than one."""
-    if sum(batch.num_rows for batch in batches) > SMALL_ROWS:
-        return False
-    return sum(size_of(batch) for batch in batches) <= BATCH_BYTES
+        self._effects.append(Report(acked))

@@ -1,10 +1,10 @@
 """Keeps a turn of user code short, by learning how many rows fit into it.
 
 A barrier waits at most for the turn under way, so a turn lasts about twenty milliseconds whatever
-the user's function costs (spec A11). Nobody can know that cost beforehand; the last turns tell. A
+the user's function costs (spec A11). That cost is not known beforehand; the last turns show it. A
 call costs something by itself and something for each row: a line through the last turns gives both.
-Where the call alone takes longer than a turn (a request to a service, say), fewer rows would only
-mean more calls, so then a turn takes as many rows as cost about as much again.
+Where the call alone takes longer than a turn (such as a request to a service), fewer rows would
+only mean more calls, so then a turn takes as many rows as cost about as much again.
 
 However cheap rows are, long ones are taken a few at a time: what a turn emits waits in the outputs
 (spec R7), and is seldom much longer than what the turn took in.
@@ -23,8 +23,8 @@ TURN_BYTES = 4 << 20
 FORGETTING = 0.8
 """What a turn counts for when one more has passed: the last few matter."""
 
-TELLING = 1e-3
-"""Turns must differ by so much, as the variance of their rows over the square of the mean."""
+LEAST_SPREAD = 1e-3
+"""Scheduler must differ by so much, as the variance of their rows over the square of the mean."""
 
 MOST_GROWTH = 4
 """A turn is at most so many times as long as the one before, for costs are never quite linear."""
@@ -50,9 +50,9 @@ class Line:
         self.products = self.products * FORGETTING + rows * seconds
 
     def costs(self) -> tuple[float, float]:
-        """Of a call and of a row. Turns that are all alike tell only the sum of the two."""
+        """Of a call and of a row. Scheduler that are all alike show only the sum of the two."""
         spread = self.weight * self.squares - self.rows * self.rows
-        if spread > TELLING * self.rows * self.rows:
+        if spread > LEAST_SPREAD * self.rows * self.rows:
             slope = (self.weight * self.products - self.rows * self.seconds) / spread
             by_rows = slope * self.rows / self.seconds
             self.share_of_rows = min(max(by_rows, 0.0), 1.0)
@@ -67,7 +67,7 @@ class TurnBudget:
     rows: int = 4096
     _line: Line = field(default_factory=Line)
 
-    def took(self, rows: int, seconds: float, size: int = 0) -> None:
+    def record(self, rows: int, seconds: float, size: int = 0) -> None:
         """A turn of so many rows, with so many bytes, took so long."""
         if not rows:
             return

@@ -135,8 +135,8 @@ def _setting(submission: Submission, driver: Address, storage: str) -> SlotSetti
         secret=submission.secret,
         tls=submission.tls,
         graph=submission.graph,
-        manners=AlignmentSettings(policy.mode, declines_after_end=not policy.after_tasks_finish),
-        keeping=SnapshotStorageSettings(
+        alignment=AlignmentSettings(policy.mode, declines_after_end=not policy.after_tasks_finish),
+        storage=SnapshotStorageSettings(
             storage,
             checkpointing.inline_threshold,
             checkpointing.memory_limit,

@@ -32,12 +32,19 @@ from weir.core.scheduler import ProcessBatches, Scheduler
 from weir.core.task import Task
 from weir.dataflow.physical import SinkHead
 from weir.exchange.batch_sizes import BATCH_BYTES, cut, size_of
-from weir.slot import subtask_runner as hosting
+from weir.slot import snapshot_uploads
 from weir.slot.event_time import EventTime
 from weir.slot.pipeline import Pipeline
 from weir.slot.relay import Stateless
+from weir.slot.row_format import ArrowFormat
 from weir.slot.snapshot_storage import SnapshotStorageSettings
-from weir.slot.snapshot_uploads import MOST_UPLOADS, UNSAVED_LIMIT
+from weir.slot.snapshot_uploads import (
+    MOST_UPLOADS,
+    UNSAVED_LIMIT,
+    SnapshotUploads,
+    UploadMemory,
+)
+from weir.slot.snapshot_writer import SnapshotWriter
 from weir.slot.subtask_deployment import CREDIT
 from weir.slot.subtask_runner import OUTPUT_LIMIT, SubtaskRunner
 from weir.slot.turn_budget import TURN_BYTES, TurnBudget
@@ -77,7 +84,7 @@ class WideSource(FakeSource):
 def begin(job):
     job.host()
     everyone = job.graph.topology.subtasks
-    job.until(lambda: all(SubtaskRunning(1, subtask) in job.said for subtask in everyone))
+    job.until(lambda: all(SubtaskRunning(1, subtask) in job.reports for subtask in everyone))
 
 
 def gauges_of(job):
@@ -114,26 +121,16 @@ def test_a_receiver_that_does_not_read_is_sent_no_more_than_its_channel_may_hold
     assert within <= (CREDIT + OUTPUT_LIMIT) * longest + turn
 
 
-class Grants:
-    """A home that hears of nothing but credit."""
-
-    def __init__(self):
-        self.granted = 0
-
-    def grant(self, _, channel, batches):
-        del channel
-        self.granted += batches
-
-
 @settings(max_examples=20)
 @given(st.lists(st.sampled_from([1, 50, 400]), min_size=1, max_size=8), st.sampled_from([15, 70]))
 def test_a_receiver_that_is_slow_never_queues_more_than_its_channel_may_hold(lengths, pace):
     """R7: what is left of merged batches counts as one, and is not longer than one."""
     channel = ChannelId(EdgeId("rows"), 0, 0)
     task = Task(WORK_0, Aligner((channel,)), {channel: Inbox(channel)}, {})
-    hosted = SubtaskRunner(
-        Grants(), (1, 1), task, Stateless(), Pipeline(()), (), None, EventTime((channel,))
-    )
+    uploads = SnapshotUploads(WORK_0, UploadMemory())
+    writer = SnapshotWriter(WORK_0, (1, 1), None, ArrowFormat(), uploads)
+    time = EventTime((channel,))
+    runner = SubtaskRunner((1, 1), task, Stateless(), Pipeline(()), (), writer, ArrowFormat(), time)
     turns = Scheduler(OUTPUT_LIMIT, batch_limit=32)
     turns.add(task)
     row = b"x" * 9_000
@@ -143,7 +140,7 @@ def test_a_receiver_that_is_slow_never_queues_more_than_its_channel_may_hold(len
         for piece in cut(pa.record_batch({"n": list(range(length)), "padding": [row] * length}))
     ]
     expected, credit = sum(lengths), CREDIT
-    while hosted.counts.rows_in < expected:
+    while runner.counts.rows_in < expected:
         while batches and credit:
             task.receive(channel, batches.pop(0), 0)
             credit -= 1
@@ -151,9 +148,10 @@ def test_a_receiver_that_is_slow_never_queues_more_than_its_channel_may_hold(len
         assert queued <= CHANNEL_BYTES
         turn = turns.next()
         assert isinstance(turn, ProcessBatches)
-        hosted.pace = TurnBudget(rows=pace)
-        hosted.obey(turns.processed(turn, hosted.process(turn)))
-        credit, hosted.home.granted = credit + hosted.home.granted, 0
+        runner.budget = TurnBudget(rows=pace)
+        effects, rest = runner.process(turn)
+        effects += runner.obey(turns.processed(turn, rest))
+        credit += sum(effect.batches for effect in effects)
 
 
 def test_what_a_barrier_overtakes_is_bounded_however_late_the_other_barriers_are(tmp_path):
@@ -163,20 +161,20 @@ def test_what_a_barrier_overtakes_is_bounded_however_late_the_other_barriers_are
     sink = FakeSink()
     files = SnapshotStorageSettings(f"file://{tmp_path}", inline_threshold=0, memory_limit=0)
     graph = a_confluence(source, more, SinkHead(sink))
-    with stepped_slots(graph, {READ_0: 0, MORE_0: 0, WRITE_0: 1}, keeping=files) as job:
+    with stepped_slots(graph, {READ_0: 0, MORE_0: 0, WRITE_0: 1}, storage=files) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.assign(MORE_0, ONE)
         job.until(lambda: sink.written)
         place = f"file://{tmp_path}/chk-1"
         barrier = a_barrier(1, alignment=AlignmentType.UNALIGNED, location=place)
-        job.tell(READ_0, barrier)
+        job.send(READ_0, barrier)
         job.until(lambda: sink.sealed)  # the first barrier is in; no credit is granted any more
         before = len(sink.written)
         job.until(lambda: len(sink.written) > before)
         job.until(lambda: is_stuck(job, MORE_0, sink))
         assert len(sink.written) < 3_000
-        job.tell(MORE_0, barrier)
+        job.send(MORE_0, barrier)
         job.until(lambda: job.is_acked(1))
         job.until(lambda: len(sink.written) == 3_000)
         write, read = job.acks(1)[WRITE_0], job.acks(1)[MORE_0]
@@ -190,25 +188,25 @@ def test_a_slot_that_holds_too_much_of_older_checkpoints_declines_the_next_and_s
     monkeypatch,
 ):
     """R7: slow storage causes a decline that names the budget; when it has caught up, none."""
-    monkeypatch.setattr(hosting, "UNSAVED_LIMIT", 10)
+    monkeypatch.setattr(snapshot_uploads, "UNSAVED_LIMIT", 10)
     source = FakeSource()
     source.feed(*range(10))
-    with stepped_slots(a_chain(source, FakeSink()), keeping=IN_MEMORY) as job:
+    with stepped_slots(a_chain(source, FakeSink()), storage=IN_MEMORY) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.settle()
-        job.tell(READ_0, a_barrier(1))
+        job.send(READ_0, a_barrier(1))
         job.until(lambda: job.is_acked(1))
-        job.slots[0].hand.is_held = True
-        job.tell(READ_0, a_barrier(2))
+        job.slots[0].uploading.is_held = True
+        job.send(READ_0, a_barrier(2))
         job.settle()
         job.abort(2)
-        job.tell(READ_0, a_barrier(3))
-        job.until(lambda: job.heard(SubtaskDeclined))
+        job.send(READ_0, a_barrier(3))
+        job.until(lambda: job.reported(SubtaskDeclined))
         job.settle()
-        declined = job.heard(SubtaskDeclined)
-        job.slots[0].hand.release()
-        job.tell(READ_0, a_barrier(4))
+        declined = job.reported(SubtaskDeclined)
+        job.slots[0].uploading.release()
+        job.send(READ_0, a_barrier(4))
         job.until(lambda: job.is_acked(4))
     assert {said.subtask for said in declined} == {READ_0, WORK_0, WRITE_0}
     assert {said.reason for said in declined} == {Reason.CHECKPOINT_DECLINED}

@@ -61,7 +61,7 @@ def files(tmp_path):
 def begin(job, attempt=FIRST, restored=None):
     job.host(attempt, restored)
     everyone = job.graph.topology.subtasks
-    job.until(lambda: all(SubtaskRunning(attempt, subtask) in job.said for subtask in everyone))
+    job.until(lambda: all(SubtaskRunning(attempt, subtask) in job.reports for subtask in everyone))
 
 
 def rows_into(job, subtask):
@@ -88,7 +88,7 @@ def test_a_checkpoint_holds_the_rows_before_the_barrier_and_none_behind_it(sourc
         begin(job)
         job.assign(READ_0, ONE)
         job.until(lambda: len(sink.written) == 3)
-        job.tell(READ_0, a_barrier(1))
+        job.send(READ_0, a_barrier(1))
         source.feed(4, 5)
         job.until(lambda: job.is_acked(1) and len(sink.written) == 5)
         (transaction,) = job.acks(1)[WRITE_0].snapshot.transactions
@@ -102,7 +102,7 @@ def test_a_restored_job_reads_on_behind_the_barrier(source, sink):
         begin(job)
         job.assign(READ_0, ONE)
         job.until(lambda: len(sink.written) == 3)
-        job.tell(READ_0, a_barrier(1))
+        job.send(READ_0, a_barrier(1))
         job.until(lambda: job.is_acked(1))
         source.feed(4, 5)
         job.until(lambda: len(sink.written) == 5)
@@ -118,32 +118,32 @@ def test_a_channel_that_delivered_its_barrier_is_not_read_until_the_others_have(
         begin(job)
         job.assign(READ_0, ONE)
         job.assign(MORE_0, ONE)
-        job.tell(READ_0, a_barrier(1))
+        job.send(READ_0, a_barrier(1))
         job.until(lambda: READ_0 in job.acks(1))
         source.feed(1)
         more.feed(100)
         job.until(lambda: sink.written)
         job.settle()
         assert sink.written == [100]
-        job.tell(MORE_0, a_barrier(1))
+        job.send(MORE_0, a_barrier(1))
         job.until(lambda: job.is_acked(1) and len(sink.written) == 2)
         (transaction,) = job.acks(1)[WRITE_0].snapshot.transactions
     assert sink.sealed[transaction.name] == [100]
     assert sink.written == [100, 1]
 
 
-def test_at_least_once_blocks_nobody(source, more, sink):
+def test_at_least_once_blocks_no_channel(source, more, sink):
     """A3: the snapshot waits for the last barrier, and takes along what came meanwhile."""
-    with stepped_slots(a_confluence(source, more, SinkHead(sink)), manners=ALL_AT_ONCE) as job:
+    with stepped_slots(a_confluence(source, more, SinkHead(sink)), alignment=ALL_AT_ONCE) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.assign(MORE_0, ONE)
-        job.tell(READ_0, a_barrier(1, alignment=AlignmentType.AT_LEAST_ONCE))
+        job.send(READ_0, a_barrier(1, alignment=AlignmentType.AT_LEAST_ONCE))
         job.until(lambda: READ_0 in job.acks(1))
         source.feed(1)
         job.until(lambda: sink.written == [1])
         assert WRITE_0 not in job.acks(1)
-        job.tell(MORE_0, a_barrier(1, alignment=AlignmentType.AT_LEAST_ONCE))
+        job.send(MORE_0, a_barrier(1, alignment=AlignmentType.AT_LEAST_ONCE))
         job.until(lambda: job.is_acked(1))
         (transaction,) = job.acks(1)[WRITE_0].snapshot.transactions
     assert sink.sealed[transaction.name] == [1]
@@ -156,19 +156,19 @@ def test_a_users_generator_is_drained_before_the_barrier(source, sink):
         begin(job)
         job.assign(READ_0, ONE)
         job.until(lambda: source.readers and source.readers[0].at == 3)
-        job.tell(READ_0, a_barrier(1))
+        job.send(READ_0, a_barrier(1))
         job.until(lambda: job.is_acked(1))
         (transaction,) = job.acks(1)[WRITE_0].snapshot.transactions
     assert sink.sealed[transaction.name] == [10, 20, 30]
 
 
-def test_an_aborted_checkpoint_releases_whoever_waits_for_it(source, more, sink):
+def test_an_aborted_checkpoint_releases_the_subtasks_that_wait_for_it(source, more, sink):
     """A7, C9."""
     with stepped_slots(a_confluence(source, more, SinkHead(sink))) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.assign(MORE_0, ONE)
-        job.tell(READ_0, a_barrier(1))
+        job.send(READ_0, a_barrier(1))
         job.until(lambda: READ_0 in job.acks(1))
         source.feed(1)
         job.settle()
@@ -201,7 +201,7 @@ def test_a_barrier_needs_no_room(source, sink):
         begin(job)
         job.assign(READ_0, ONE)
         job.settle(0)
-        job.tell(READ_0, a_barrier(1))
+        job.send(READ_0, a_barrier(1))
         job.until(lambda: READ_0 in job.acks(1), 0)
         job.until(lambda: job.is_acked(1) and len(sink.written) == 100)
         (transaction,) = job.acks(1)[WRITE_0].snapshot.transactions
@@ -220,7 +220,7 @@ def test_an_unaligned_barrier_overtakes_and_what_it_overtook_is_in_the_checkpoin
     source.feed(*range(100))
     more.feed(*range(1000, 1100))
     with stepped_slots(
-        a_confluence(source, more, SinkHead(sink)), SOURCES_APART, keeping=files
+        a_confluence(source, more, SinkHead(sink)), SOURCES_APART, storage=files
     ) as job:
         begin(job)
         job.assign(READ_0, ONE)
@@ -228,7 +228,7 @@ def test_an_unaligned_barrier_overtakes_and_what_it_overtook_is_in_the_checkpoin
         job.settle(0)
         place = f"{files.storage}/chk-1"
         for subtask in (READ_0, MORE_0):
-            job.tell(subtask, a_barrier(1, alignment=UNALIGNED, location=place))
+            job.send(subtask, a_barrier(1, alignment=UNALIGNED, location=place))
         job.settle(0)
         job.until(lambda: job.is_acked(1))
         assert in_flight(job, 1, Side.OUTPUT)
@@ -246,20 +246,20 @@ def test_a_savepoint_completing_beside_a_checkpoint_takes_nothing_from_it(source
     """A6, C9: the older checkpoint goes on, and what it had overtaken still goes up."""
     source.at_once = 1
     source.feed(*range(50))
-    with stepped_slots(a_chain(source, sink), APART, keeping=files) as job:
+    with stepped_slots(a_chain(source, sink), APART, storage=files) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.settle(0)
         place = f"{files.storage}/chk-1"
-        job.slots[0].hand.is_held = True
-        job.tell(READ_0, a_barrier(1, alignment=UNALIGNED, location=place))
+        job.slots[0].uploading.is_held = True
+        job.send(READ_0, a_barrier(1, alignment=UNALIGNED, location=place))
         job.settle(0)
         savepoint = a_barrier(2, CheckpointKind.SAVEPOINT)
         job.complete(savepoint)
         job.settle(0)
-        job.slots[0].hand.release()
+        job.slots[0].uploading.release()
         job.until(lambda: READ_0 in job.acks(1))
-        assert job.heard(SubtaskFailure) == []
+        assert job.reported(SubtaskFailure) == []
     assert in_flight(job, 1, Side.OUTPUT)
 
 
@@ -268,15 +268,15 @@ def test_a_savepoint_completing_beside_a_checkpoint_takes_nothing_from_it(source
 
 def test_a_failure_of_the_synchronous_part_declines_and_fails_the_subtask(source, sink):
     """C9: a subtask whose capture failed is in no known state."""
-    source.forgets = OSError("nobody knows where we are")
+    source.forgets = OSError("the position is unknown")
     with stepped_slots(a_chain(source, sink)) as job:
         begin(job)
         job.assign(READ_0, ONE)
-        job.tell(READ_0, a_barrier(1))
-        job.until(lambda: job.heard(SubtaskFailure))
-        (declined,), (failed,) = job.heard(SubtaskDeclined), job.heard(SubtaskFailure)
+        job.send(READ_0, a_barrier(1))
+        job.until(lambda: job.reported(SubtaskFailure))
+        (declined,), (failed,) = job.reported(SubtaskDeclined), job.reported(SubtaskFailure)
     assert declined.reason is Reason.TASK_CHECKPOINT_FAILURE
-    assert "its synchronous part failed: OSError: nobody knows where we are" in failed.reason
+    assert "its synchronous part failed: OSError: the position is unknown" in failed.reason
 
 
 def test_a_failure_of_the_asynchronous_part_declines_with_its_cause_and_the_job_goes_on(
@@ -289,16 +289,16 @@ def test_a_failure_of_the_asynchronous_part_declines_with_its_cause_and_the_job_
         begin(job)
         job.assign(READ_0, ONE)
         job.until(lambda: sink.written == [1])
-        job.tell(READ_0, a_barrier(1))
-        job.until(lambda: job.heard(SubtaskDeclined))
-        (declined,) = job.heard(SubtaskDeclined)
+        job.send(READ_0, a_barrier(1))
+        job.until(lambda: job.reported(SubtaskDeclined))
+        (declined,) = job.reported(SubtaskDeclined)
         assert declined.subtask == WRITE_0
         assert declined.cause.startswith("OSError: the disk is full")
         assert declined.reason is Reason.CHECKPOINT_ASYNC_EXCEPTION
         sink.loses = False
         source.feed(2)
         job.until(lambda: sink.written == [1, 2])
-        job.tell(READ_0, a_barrier(2))
+        job.send(READ_0, a_barrier(2))
         job.until(lambda: job.is_acked(2))
         names = [t.name for t in job.acks(2)[WRITE_0].snapshot.transactions]
     assert [sink.sealed[name] for name in names] == [[1], [2]]
@@ -307,17 +307,17 @@ def test_a_failure_of_the_asynchronous_part_declines_with_its_cause_and_the_job_
 def test_a_reset_subtask_leaves_no_file_of_an_upload_that_was_not_acked(
     source, sink, files, tmp_path
 ):
-    """C9, S4: nobody else knows of these files."""
-    with stepped_slots(a_chain(source, sink), keeping=files) as job:
+    """C9, S4: no other part knows of these files."""
+    with stepped_slots(a_chain(source, sink), storage=files) as job:
         begin(job)
         job.assign(READ_0, ONE)
         job.settle()
-        job.slots[0].hand.is_held = True
-        job.tell(READ_0, a_barrier(1, location=f"{files.storage}/chk-1"))
+        job.slots[0].uploading.is_held = True
+        job.send(READ_0, a_barrier(1, location=f"{files.storage}/chk-1"))
         job.settle()
         job.reset(READ_0, WORK_0, WRITE_0)
         job.settle()
-        job.slots[0].hand.release()
+        job.slots[0].uploading.release()
         job.settle()
         assert job.acks(1) == {}
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
@@ -335,13 +335,13 @@ def test_user_code_that_fails_when_the_clock_makes_a_barrier_overtake_fails_its_
         job.assign(READ_0, ONE)
         job.assign(MORE_0, ONE)
         job.settle()
-        job.tell(READ_0, impatient)
+        job.send(READ_0, impatient)
         job.until(lambda: READ_0 in job.acks(1))
         more.feed(2)
         job.until(lambda: rows_into(job, WRITE_0))
         job.now += 100_000
-        job.until(lambda: job.heard(SubtaskFailure))
-        (failed,) = job.heard(SubtaskFailure)
+        job.until(lambda: job.reported(SubtaskFailure))
+        (failed,) = job.reported(SubtaskFailure)
     assert failed.subtask == WRITE_0
 
 
@@ -355,31 +355,33 @@ def test_a_bounded_source_ends_and_everyone_leaves_after_the_last_checkpoint(sou
     with stepped_slots(a_chain(source, sink)) as job:
         begin(job)
         job.assign(READ_0, ONE, last=True)
-        job.until(lambda: len(job.heard(EndOfDataReached)) == 3)
+        job.until(lambda: len(job.reported(EndOfDataReached)) == 3)
         assert sink.written == [1, 2]
-        job.tell(READ_0, a_barrier(1))
+        job.send(READ_0, a_barrier(1))
         job.until(lambda: job.is_acked(1))
         assert all(ack.snapshot.reached_end for ack in job.acks(1).values())
-        assert job.heard(SubtaskFinished) == []
+        assert job.reported(SubtaskFinished) == []
         job.complete(a_barrier(1), leaving=True)
-        job.until(lambda: len(job.heard(SubtaskFinished)) == 3)
+        job.until(lambda: len(job.reported(SubtaskFinished)) == 3)
     assert sink.writers[0].closed
 
 
 def test_a_subtask_that_had_finished_says_so_again_and_leaves(source, sink):
-    """C14: restored as finished, it contributes nothing and keeps nobody waiting."""
+    """C14: restored as finished, it contributes nothing and delays no other subtask."""
     source.is_bounded = True
     source.feed(1)
     with stepped_slots(a_chain(source, sink)) as job:
         begin(job)
         job.assign(READ_0, ONE, last=True)
-        job.until(lambda: len(job.heard(EndOfDataReached)) == 3)
-        job.tell(READ_0, a_barrier(1))
+        job.until(lambda: len(job.reported(EndOfDataReached)) == 3)
+        job.send(READ_0, a_barrier(1))
         job.until(lambda: job.is_acked(1))
         manifest = job.manifest(1)
         everyone = job.graph.topology.subtasks
         begin(job, SECOND, replace(manifest, finished=everyone, snapshots=()))
-        job.until(lambda: len([f for f in job.heard(SubtaskFinished) if f.attempt == SECOND]) == 3)
+        job.until(
+            lambda: len([f for f in job.reported(SubtaskFinished) if f.attempt == SECOND]) == 3
+        )
     assert sink.written == [1]
 
 
@@ -391,11 +393,11 @@ def test_a_draining_savepoint_ends_the_data_before_its_barrier(source, sink):
         begin(job)
         job.assign(READ_0, ONE)
         job.until(lambda: len(sink.written) == 2)
-        job.tell(READ_0, drain)
+        job.send(READ_0, drain)
         job.until(lambda: job.is_acked(1))
         assert all(ack.snapshot.reached_end for ack in job.acks(1).values())
         job.complete(drain, leaving=True)
-        job.until(lambda: len(job.heard(SubtaskFinished)) == 3)
+        job.until(lambda: len(job.reported(SubtaskFinished)) == 3)
 
 
 def test_no_row_leaves_a_source_behind_a_savepoint_that_stops_the_job(source, sink):
@@ -406,14 +408,14 @@ def test_no_row_leaves_a_source_behind_a_savepoint_that_stops_the_job(source, si
         begin(job)
         job.assign(READ_0, ONE)
         job.until(lambda: sink.written == [1])
-        job.tell(READ_0, stop)
+        job.send(READ_0, stop)
         job.until(lambda: job.is_acked(1))
         source.feed(2)
         job.settle()
         assert sink.written == [1]
         assert not any(ack.snapshot.reached_end for ack in job.acks(1).values())
         job.complete(stop, leaving=True)
-        job.until(lambda: len(job.heard(SubtaskFinished)) == 3)
+        job.until(lambda: len(job.reported(SubtaskFinished)) == 3)
 
 
 def test_a_trigger_that_a_finished_subtask_did_not_read_is_declined(source, sink):
@@ -422,13 +424,13 @@ def test_a_trigger_that_a_finished_subtask_did_not_read_is_declined(source, sink
     with stepped_slots(a_chain(source, sink)) as job:
         begin(job)
         job.assign(READ_0, ONE, last=True)
-        job.until(lambda: len(job.heard(EndOfDataReached)) == 3)
-        job.tell(READ_0, a_barrier(1))
+        job.until(lambda: len(job.reported(EndOfDataReached)) == 3)
+        job.send(READ_0, a_barrier(1))
         job.until(lambda: job.is_acked(1))
         job.complete(a_barrier(1), leaving=True)
-        job.tell(READ_0, a_barrier(2))
-        job.until(lambda: job.heard(SubtaskDeclined))
-        (declined,) = job.heard(SubtaskDeclined)
+        job.send(READ_0, a_barrier(2))
+        job.until(lambda: job.reported(SubtaskDeclined))
+        (declined,) = job.reported(SubtaskDeclined)
     assert declined.reason is Reason.CHECKPOINT_DECLINED_TASK_CLOSING
 
 
@@ -440,7 +442,7 @@ def test_the_splits_of_one_reader_are_all_in_its_snapshot(sink):
         begin(job)
         job.assign(READ_0, ONE, TWO)
         job.until(lambda: len(sink.written) == 3)
-        job.tell(READ_0, a_barrier(1))
+        job.send(READ_0, a_barrier(1))
         job.until(lambda: job.is_acked(1))
         begin(job, SECOND, job.manifest(1))
     assert sorted(source.opened[2:]) == [(ONE, "1"), (TWO, "2")]

@@ -28,7 +28,7 @@ def test_an_older_watermark_does_not_turn_time_back():
     assert time.now == 10
 
 
-def test_an_input_at_its_end_holds_nobody_back():
+def test_an_input_at_its_end_holds_no_other_back():
     """D4, C14."""
     time = EventTime((A, B))
     time.advance(A, Millis(10))
@@ -72,7 +72,7 @@ def test_a_channel_of_restored_rows_has_no_time_of_its_own():
     assert time.now == LONG_AGO
 
 
-def test_an_idle_input_holds_nobody_back():
+def test_an_idle_input_holds_no_other_back():
     """D4: until it tells the time again."""
     time = EventTime((A, B))
     time.advance(A, Millis(10))

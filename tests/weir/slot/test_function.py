@@ -47,7 +47,7 @@ def refusal(act):
 
 
 class Does(ProcessFunction):
-    """Does with a batch what it is told to."""
+    """Does with a batch what the test sets."""
 
     def __init__(self, do):
         self.do = do
@@ -215,7 +215,7 @@ class Declares(ProcessFunction):
 
 
 def test_a_state_that_is_declared_no_more_is_refused_until_it_is_dropped():
-    """C15: state that nobody would own is not lost by accident."""
+    """C15: state without an owner is not lost by accident."""
     before = an_operator(Declares("old", "kept"))
     before.process(MAIN, rows(1))
 
@@ -277,7 +277,7 @@ class Fickle(ProcessFunction):
 
 
 def test_a_function_declares_the_same_states_wherever_it_is(monkeypatch):
-    """C14: the coordinator must have been told of union state."""
+    """C14: the coordinator must know of union state."""
     head = function_head(Fickle(), NUMBERS, is_connected=False)
     monkeypatch.setattr(Fickle, "declares", True)
 

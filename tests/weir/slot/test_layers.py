@@ -55,11 +55,11 @@ class Snapshots:
         (piece,) = self.operator.capture(checkpoint).keyed
         made = self.layers.store(barrier, piece, self._put)
         if completes:
-            self.layers.on_completed(checkpoint)
+            self.layers.completed(checkpoint)
             self.operator.completed(checkpoint)
             self.completed = checkpoint
         else:
-            self.layers.on_aborted(checkpoint)
+            self.layers.aborted(checkpoint)
         return made, sum(len(content) for content in self.files.values()) - before
 
     def _put(self, what, content):

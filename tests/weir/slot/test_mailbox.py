@@ -1,4 +1,4 @@
-"""The one thread of a slot: rows flow, attempts are fenced, and user code fails nobody else."""
+"""The one thread of a slot: rows flow, attempts are fenced, user code fails its subtask alone."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,7 @@ from weir.core.job_master import SplitWanted
 from weir.core.lifecycle import SubtaskRunning
 from weir.core.reasons import Reason
 from weir.errors import JobRejected
-from weir.slot.mailbox import LONGEST_WORDS
+from weir.slot.mailbox import LONGEST_REASON
 from weir.wire.control_messages import CheckpointCompleted, ShutDownSlot, SubtaskFailure
 
 APART = {READ_0: 0, WORK_0: 1, WRITE_0: 1}
@@ -58,7 +58,7 @@ def sink():
 
 def begin(job):
     job.host()
-    job.until(lambda: len(job.heard(SubtaskRunning)) == len(job.graph.topology.subtasks))
+    job.until(lambda: len(job.reported(SubtaskRunning)) == len(job.graph.topology.subtasks))
 
 
 # Rows
@@ -105,7 +105,7 @@ def test_a_reader_asks_for_a_split_once_and_then_waits(source, sink):
     with stepped_slots(a_chain(source, sink)) as job:
         begin(job)
         job.settle()
-        assert job.heard(SplitWanted) == [SplitWanted(FIRST, READ_0)]
+        assert job.reported(SplitWanted) == [SplitWanted(FIRST, READ_0)]
 
 
 # Attempts
@@ -134,7 +134,7 @@ def test_a_relaunched_subtask_forgets_its_earlier_attempt(source, sink):
         job.until(lambda: sink.written == [1, 2])
         job.reset(READ_0, WORK_0, WRITE_0)
         job.host(SECOND)
-        job.until(lambda: SubtaskRunning(SECOND, WRITE_0) in job.said)
+        job.until(lambda: SubtaskRunning(SECOND, WRITE_0) in job.reports)
         job.assign(READ_0, ONE, attempt=SECOND)
         job.until(lambda: len(sink.written) == 4)
     assert sink.written == [1, 2, 1, 2]
@@ -148,7 +148,7 @@ def test_messages_of_an_older_attempt_change_nothing(source, sink):
     with stepped_slots(a_chain(source, sink)) as job:
         begin(job)
         job.host(SECOND)
-        job.until(lambda: SubtaskRunning(SECOND, WRITE_0) in job.said)
+        job.until(lambda: SubtaskRunning(SECOND, WRITE_0) in job.reports)
         job.assign(READ_0, ONE, attempt=FIRST)
         job.settle()
         assert sink.written == []
@@ -159,9 +159,9 @@ def test_a_trigger_for_an_attempt_that_is_over_is_declined(source, sink):
     with stepped_slots(a_chain(source, sink)) as job:
         begin(job)
         job.host(SECOND)
-        job.tell(READ_0, a_barrier(7), FIRST)
-        job.until(lambda: job.heard(SubtaskDeclined))
-        (declined,) = job.heard(SubtaskDeclined)
+        job.send(READ_0, a_barrier(7), FIRST)
+        job.until(lambda: job.reported(SubtaskDeclined))
+        (declined,) = job.reported(SubtaskDeclined)
     assert declined.reason is Reason.CHECKPOINT_DECLINED_TASK_CLOSING
 
 
@@ -171,10 +171,10 @@ def test_a_trigger_for_a_subtask_that_has_failed_is_declined_as_not_ready(source
     with stepped_slots(a_chain(source, sink)) as job:
         begin(job)
         job.assign(READ_0, ONE)
-        job.until(lambda: job.heard(SubtaskFailure))
-        job.tell(READ_0, a_barrier(7))
-        job.until(lambda: job.heard(SubtaskDeclined))
-        (declined,) = job.heard(SubtaskDeclined)
+        job.until(lambda: job.reported(SubtaskFailure))
+        job.send(READ_0, a_barrier(7))
+        job.until(lambda: job.reported(SubtaskDeclined))
+        (declined,) = job.reported(SubtaskDeclined)
     assert declined.reason is Reason.CHECKPOINT_DECLINED_TASK_NOT_READY
 
 
@@ -195,46 +195,46 @@ def test_what_arrives_while_its_receiver_reads_its_state_is_kept_for_it(source, 
     """R1."""
     source.feed(1, 2, 3)
     with stepped_slots(a_chain(source, sink), APART) as job:
-        job.slots[1].reader.is_held = True
+        job.slots[1].reading.is_held = True
         job.host()
         job.assign(READ_0, ONE)
         job.until(lambda: source.readers and source.readers[0].at == 3)
         job.settle()
-        job.slots[1].reader.release()
+        job.slots[1].reading.release()
         job.until(lambda: len(sink.written) == 3)
     assert sink.written == [1, 2, 3]
 
 
 def test_a_new_attempt_reads_its_state_while_the_one_before_still_uploads(source, sink):
-    """R1 R3: after storage hung, nobody restores behind what a dead attempt wants of it."""
+    """R1 R3: after storage hung, no restore waits behind the uploads of a dead attempt."""
     with stepped_slots(a_chain(source, sink)) as job:
         begin(job)
         job.assign(READ_0, ONE)
-        job.slots[0].hand.is_held = True
-        job.tell(READ_0, a_barrier(1))
+        job.slots[0].uploading.is_held = True
+        job.send(READ_0, a_barrier(1))
         job.settle()
         job.reset(READ_0, WORK_0, WRITE_0)
         job.host(SECOND)
         again = [SubtaskRunning(SECOND, subtask) for subtask in (READ_0, WORK_0, WRITE_0)]
-        job.until(lambda: all(running in job.said for running in again))
+        job.until(lambda: all(running in job.reports for running in again))
         assert job.acks(1) == {}
 
 
 def test_a_subtask_that_is_reset_before_it_began_is_closed(source, sink):
-    """R5: a writer that nobody closes would hold its files for ever."""
+    """R5: a writer that is not closed would hold its files for ever."""
     with stepped_slots(a_chain(source, sink)) as job:
-        job.slots[0].reader.is_held = True
+        job.slots[0].reading.is_held = True
         job.host()
         job.step()
         job.reset(WRITE_0)
         job.step()
-        job.slots[0].reader.release()
+        job.slots[0].reading.release()
         job.settle()
-        assert SubtaskRunning(FIRST, WRITE_0) not in job.said
+        assert SubtaskRunning(FIRST, WRITE_0) not in job.reports
     assert [writer.closed for writer in sink.writers] == [True]
 
 
-def test_a_slot_that_is_sent_home_closes_what_it_hosts(source, sink):
+def test_a_slot_that_ends_closes_what_it_hosts(source, sink):
     """R3."""
     with stepped_slots(a_chain(source, sink)) as job:
         begin(job)
@@ -253,9 +253,9 @@ def test_a_failing_user_function_is_reported_once_with_its_words(source, sink):
     with stepped_slots(a_chain(source, sink, FailsAt(2))) as job:
         begin(job)
         job.assign(READ_0, ONE)
-        job.until(lambda: job.heard(SubtaskFailure))
+        job.until(lambda: job.reported(SubtaskFailure))
         job.settle()
-        (failed,) = job.heard(SubtaskFailure)
+        (failed,) = job.reported(SubtaskFailure)
     assert (failed.subtask, failed.cause) == (WORK_0, FailureCause.USER_CODE)
     assert failed.reason.startswith("ValueError: 2 is not a number (at ")
 
@@ -267,8 +267,8 @@ def test_a_broken_input_is_not_blamed_on_user_code(source, sink):
     with stepped_slots(a_chain(source, sink, Refuses(broken))) as job:
         begin(job)
         job.assign(READ_0, ONE)
-        job.until(lambda: job.heard(SubtaskFailure))
-        (failed,) = job.heard(SubtaskFailure)
+        job.until(lambda: job.reported(SubtaskFailure))
+        (failed,) = job.reported(SubtaskFailure)
     words = f"{broken}: it has no footer. Remedy: replace it."
     assert (failed.cause, failed.reason) == (FailureCause.OPERATOR, words)
 
@@ -276,12 +276,12 @@ def test_a_broken_input_is_not_blamed_on_user_code(source, sink):
 def test_the_words_of_a_failure_are_bounded(source, sink):
     """R7: a message to the driver holds them, whatever user code puts into an exception."""
     source.feed(2)
-    with stepped_slots(a_chain(source, sink, Refuses("x" * (LONGEST_WORDS + 1)))) as job:
+    with stepped_slots(a_chain(source, sink, Refuses("x" * (LONGEST_REASON + 1)))) as job:
         begin(job)
         job.assign(READ_0, ONE)
-        job.until(lambda: job.heard(SubtaskFailure))
-        (failed,) = job.heard(SubtaskFailure)
-    assert len(failed.reason) == LONGEST_WORDS
+        job.until(lambda: job.reported(SubtaskFailure))
+        (failed,) = job.reported(SubtaskFailure)
+    assert len(failed.reason) == LONGEST_REASON
 
 
 @pytest.mark.parametrize("raised", [PanicException("overflow"), SystemExit(3)], ids=repr)
@@ -291,8 +291,8 @@ def test_what_is_no_exception_in_python_fails_the_subtask_with_its_reason(source
     with stepped_slots(a_chain(source, sink, FailsAt(2, raised))) as job:
         begin(job)
         job.assign(READ_0, ONE)
-        job.until(lambda: job.heard(SubtaskFailure))
-        (failed,) = job.heard(SubtaskFailure)
+        job.until(lambda: job.reported(SubtaskFailure))
+        (failed,) = job.reported(SubtaskFailure)
     assert (failed.subtask, failed.cause) == (WORK_0, FailureCause.USER_CODE)
     assert failed.reason.startswith(f"{type(raised).__name__}: {raised}")
 
@@ -303,9 +303,9 @@ def test_a_panic_in_the_synchronous_part_declines_and_fails_the_subtask(source, 
     with stepped_slots(a_chain(source, sink)) as job:
         begin(job)
         job.assign(READ_0, ONE)
-        job.tell(READ_0, a_barrier(1))
-        job.until(lambda: job.heard(SubtaskFailure))
-        (failed,) = job.heard(SubtaskFailure)
+        job.send(READ_0, a_barrier(1))
+        job.until(lambda: job.reported(SubtaskFailure))
+        (failed,) = job.reported(SubtaskFailure)
     assert failed.cause is FailureCause.CHECKPOINT
     assert failed.reason.startswith("its synchronous part failed: PanicException: no position")
 
@@ -315,8 +315,8 @@ def test_a_panic_while_a_subtask_is_set_up_is_a_failure_of_that_subtask(source, 
     sink.breaks = PanicException("no sink")
     with stepped_slots(a_chain(source, sink)) as job:
         job.host()
-        job.until(lambda: job.heard(SubtaskFailure))
-        (failed,) = job.heard(SubtaskFailure)
+        job.until(lambda: job.reported(SubtaskFailure))
+        (failed,) = job.reported(SubtaskFailure)
     assert failed.reason.startswith(f"{WRITE} could not be set up: PanicException: no sink")
 
 
@@ -326,7 +326,7 @@ def test_a_failure_of_one_subtask_stops_no_other(source, sink):
     with stepped_slots(a_chain(source, sink, FailsAt(2))) as job:
         begin(job)
         job.assign(READ_0, ONE)
-        job.until(lambda: job.heard(SubtaskFailure))
+        job.until(lambda: job.reported(SubtaskFailure))
         source.feed(3)
         job.until(lambda: source.readers[0].at == 2)
 
@@ -336,8 +336,8 @@ def test_a_sink_that_cannot_be_opened_is_a_failure_of_its_subtask(source, sink):
     sink.breaks = OSError("there is no such sink")
     with stepped_slots(a_chain(source, sink)) as job:
         job.host()
-        job.until(lambda: job.heard(SubtaskFailure))
-        (failed,) = job.heard(SubtaskFailure)
+        job.until(lambda: job.reported(SubtaskFailure))
+        (failed,) = job.reported(SubtaskFailure)
     assert failed.cause is FailureCause.USER_CODE
     assert failed.reason.startswith(f"{WRITE} could not be set up: ")
     assert "there is no such sink" in failed.reason
@@ -351,8 +351,8 @@ def test_a_lost_connection_fails_those_who_used_it(source, sink):
         job.assign(READ_0, ONE)
         job.until(lambda: sink.written == [1])
         job.slots[1].exchange.close()
-        job.until(lambda: job.heard(SubtaskFailure), 0)
-        (failed,) = job.heard(SubtaskFailure)
+        job.until(lambda: job.reported(SubtaskFailure), 0)
+        (failed,) = job.reported(SubtaskFailure)
     assert (failed.subtask, failed.cause) == (READ_0, FailureCause.CONNECTION)
 
 
@@ -364,14 +364,14 @@ def test_a_subtask_that_has_failed_fails_no_second_time(source, sink):
         job.assign(READ_0, ONE)
         job.until(lambda: sink.written == [1])
         source.breaks = True
-        job.until(lambda: job.heard(SubtaskFailure))
+        job.until(lambda: job.reported(SubtaskFailure))
         job.slots[1].exchange.close()
         job.settle(0)
-        (failed,) = job.heard(SubtaskFailure)
+        (failed,) = job.reported(SubtaskFailure)
     assert failed.cause is FailureCause.USER_CODE
 
 
-def test_a_receiver_without_a_seat_is_nobodys_failure_here(source, sink):
+def test_a_receiver_without_a_slot_fails_no_subtask_here(source, sink):
     """R4: its slot was lost before we heard where it is; an innocent process is not recycled."""
     source.feed(1, 2)
     with stepped_slots(a_chain(source, sink)) as job:
@@ -380,7 +380,7 @@ def test_a_receiver_without_a_seat_is_nobodys_failure_here(source, sink):
         job.assign(READ_0, ONE)
         job.until(lambda: source.readers and source.readers[0].at == 2)
         job.settle()
-        assert job.heard(SubtaskFailure) == []
+        assert job.reported(SubtaskFailure) == []
 
 
 # For people
@@ -420,12 +420,20 @@ def test_a_completion_is_told_to_the_operator(source, sink):
         job.assign(READ_0, ONE)
         job.until(lambda: sink.written == [1])
         for checkpoint in (1, 2):
-            job.tell(READ_0, a_barrier(checkpoint))
+            job.send(READ_0, a_barrier(checkpoint))
             job.until(lambda number=checkpoint: job.is_acked(number))
-            job.tell(
+            job.send(
                 WRITE_0, CheckpointCompleted(checkpoint, a_barrier(checkpoint).kind, leaving=False)
             )
     first, second = (job.acks(number)[WRITE_0].snapshot for number in (1, 2))
     assert [transaction.name for transaction in first.transactions] == ["write-0-a1-1"]
     assert second.transactions == ()
     assert WORK in {subtask.operator for subtask in job.acks(2)}
+
+
+def test_a_message_that_the_mailbox_does_not_know_is_an_error(source, sink):
+    """Whatever is posted is a value of a known kind."""
+    with stepped_slots(a_chain(source, sink)) as job:
+        job.slots[0].mailbox.post(lambda: None)
+        with pytest.raises(AssertionError, match="cannot receive"):
+            job.step()

@@ -31,7 +31,7 @@ def sink():
 
 def until_running(job, attempt):
     everyone = job.graph.topology.subtasks
-    job.until(lambda: all(SubtaskRunning(attempt, subtask) in job.said for subtask in everyone))
+    job.until(lambda: all(SubtaskRunning(attempt, subtask) in job.reports for subtask in everyone))
 
 
 def started(job):
@@ -50,12 +50,12 @@ def gone_on(job, manifest):
         if subtask in (READ_0, MORE_0):
             job.assign(subtask, last=True, attempt=SECOND)
     ends = [EndOfDataReached(SECOND, subtask) for subtask in job.graph.topology.subtasks]
-    job.until(lambda: all(end in job.said for end in ends))
+    job.until(lambda: all(end in job.reports for end in ends))
 
 
 def checkpoint(job, *sources):
     for subtask in sources:
-        job.tell(subtask, a_barrier(1))
+        job.send(subtask, a_barrier(1))
     job.until(lambda: job.is_acked(1))
     return job.manifest(1)
 
@@ -159,7 +159,7 @@ def test_rules_that_were_in_flight_reach_every_subtask_once(old, new, source, ru
         started(job)
         job.settle(*range(old)[:2])
         for subtask in (READ_0, MORE_0):
-            job.tell(subtask, a_barrier(1, alignment=AlignmentType.UNALIGNED))
+            job.send(subtask, a_barrier(1, alignment=AlignmentType.UNALIGNED))
         job.settle(0)
         job.until(lambda: job.is_acked(1))
         manifest = job.manifest(1)

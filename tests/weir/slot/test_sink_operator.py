@@ -60,7 +60,7 @@ def test_a_sealed_transaction_is_held_until_a_committing_checkpoint_completes(op
 
 
 def test_an_aborted_checkpoint_loses_nothing(operator, sink):
-    """C9: nobody tells the sink; what it had sealed travels on with the next."""
+    """C9: the sink is not notified; what it had sealed travels on with the next."""
     write(operator, 1)
     held(operator, 1, sink)
     assert held(operator, 2, sink) == [[1]]
@@ -90,7 +90,7 @@ def test_a_transaction_that_could_not_be_made_durable_is_tried_again_with_the_ne
 
 
 def test_a_closed_sink_leaves_everything_as_it_is(operator, sink):
-    """R5: whoever restarts the subtask resolves what it left."""
+    """R5: the restart of the subtask resolves what it left."""
     write(operator, 1)
     operator.close()
     assert sink.writers[0].closed

@@ -9,7 +9,7 @@ from weir.core.coordinator.events import SubtaskAcked, SubtaskDeclined
 from weir.core.ids import AttemptId, CheckpointId
 from weir.core.reasons import Reason
 from weir.core.snapshots import ListHandle, Redistribution, StateFile, SubtaskSnapshot
-from weir.slot.slot_process import say
+from weir.slot.slot_process import report
 from weir.wire import frames
 from weir.wire.control_messages import EventReported
 from weir.wire.message_link import MessageLink
@@ -29,11 +29,11 @@ def test_an_ack_above_the_limit_of_a_message_declines_its_checkpoint(link, monke
     monkeypatch.setattr(frames, "FRAME_LIMIT", 2000)
     slot, driver = link
     snapshot = SubtaskSnapshot(SUM_0, lists=(inline_list(5000),))
-    say(slot, SubtaskAcked(AttemptId(1), CheckpointId(7), SUM_0, snapshot))
+    report(slot, SubtaskAcked(AttemptId(1), CheckpointId(7), SUM_0, snapshot))
 
-    told = driver.receive()
-    assert isinstance(told, EventReported)
-    declined = told.event
+    message = driver.receive()
+    assert isinstance(message, EventReported)
+    declined = message.event
     assert isinstance(declined, SubtaskDeclined)
     assert (declined.checkpoint, declined.reason) == (7, Reason.CHECKPOINT_DECLINED)
     assert "the limit is 2000" in declined.cause

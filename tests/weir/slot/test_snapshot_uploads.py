@@ -1,6 +1,7 @@
-"""The asynchronous part of a snapshot: durable before it is acked, gone when nobody wants it."""
+"""The asynchronous part of a snapshot: durable before it is acked, deleted when unused."""
 
 import logging
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -16,14 +17,25 @@ from weir.core.snapshots import (
     Redistribution,
     Side,
     StateFile,
+    SubtaskSnapshot,
     Transaction,
 )
 from weir.core.task import Ack, Decline, Discard, PersistInFlight, Task
 from weir.exchange.batch_sizes import size_of
 from weir.ports.operators import Captured, KeyedSnapshot, ListSnapshot
+from weir.slot.effects import StartInFlightUpload, StartUpload
 from weir.slot.in_flight import read_in_flight
+from weir.slot.row_format import ArrowFormat
 from weir.slot.snapshot_storage import SnapshotStorage, SnapshotStorageSettings
-from weir.slot.snapshot_uploads import MOST_UPLOADS, SnapshotUploads, bare_snapshot
+from weir.slot.snapshot_uploads import (
+    MOST_UPLOADS,
+    InFlightUploaded,
+    SnapshotUploaded,
+    SnapshotUploads,
+    UploadFailed,
+    UploadMemory,
+)
+from weir.slot.snapshot_writer import SnapshotWriter
 from weir.state.snapshot_files import read_list
 from weir.storage.local_copies import MARK, Owner
 
@@ -45,41 +57,71 @@ def panics():
 
 
 class Bench:
-    """One subtask's uploads, its task, and what it was ordered to do."""
+    """One subtask's uploads, its task, and the orders of the task."""
 
     def __init__(self, directory):
-        self.hand = SteppedExecutor()
-        self.files = SnapshotStorage(
-            SnapshotStorageSettings(f"file://{directory}", inline_threshold=0, memory_limit=0)
-        )
-        self.uploads = SnapshotUploads(SUBTASK, RUN, self.files, self.hand)
+        self.executor = SteppedExecutor()
         self.task = Task(SUBTASK, Aligner(()), {}, {})
         self.orders = []
-        self.words = []
+        self.results = []
         self.released = []
         self.directory = directory
         self.place = "chk"
+        self.use(
+            SnapshotStorage(
+                SnapshotStorageSettings(f"file://{directory}", inline_threshold=0, memory_limit=0)
+            )
+        )
 
-    def settle(self, act, words):
-        self.words.append(words)
-        self._obey(act(self.task))
+    def use(self, files):
+        self.files = files
+        self.uploads = SnapshotUploads(SUBTASK, UploadMemory())
+        self.writer = SnapshotWriter(SUBTASK, RUN, files, ArrowFormat(), self.uploads)
 
     def start(self, checkpoint=1, kind=CheckpointKind.CHECKPOINT, **captured):
         place = f"file://{self.directory}/{self.place}"
         barrier = a_barrier(checkpoint, kind, location=place)
         self.task.trigger(barrier, Millis(0))
-        bare = bare_snapshot(SUBTASK, ((EdgeId("e"), Millis(5)),), reached_end=True)
+        bare = SubtaskSnapshot(SUBTASK, watermarks=((EdgeId("e"), Millis(5)),), reached_end=True)
         whole = Captured(**captured, release=lambda: self.released.append(checkpoint))
-        self.uploads.start(barrier, whole, bare, sync_ms=4, settle=self.settle)
+        self._upload(StartUpload(self.uploads.start(barrier, 4), whole, bare))
+
+    def persist(self, rows, checkpoint=1):
+        held = sum(ArrowFormat().size_of(batch) for _, _, batches in rows for batch in batches)
+        upload = self.uploads.start_in_flight(CheckpointId(checkpoint), held)
+        self._upload(StartInFlightUpload(upload, rows))
+
+    def _upload(self, start):
+        self.executor.submit(lambda: self._ended(self.writer.write(start)))
+
+    def _ended(self, result):
+        self.results.append(result)
+        match result:
+            case SnapshotUploaded(checkpoint, snapshot):
+                self._obey(self.task.captured(checkpoint, snapshot))
+            case InFlightUploaded(checkpoint, handles):
+                self._obey(self.task.persisted(checkpoint, handles))
+            case UploadFailed(checkpoint, reason):
+                self._obey(self.task.fail(checkpoint, reason))
 
     def _obey(self, orders):
         for order in orders:
             self.orders.append(order)
             match order:
                 case Discard(checkpoint):
-                    self.uploads.discard(checkpoint)
+                    self.discard(checkpoint)
                 case PersistInFlight(checkpoint, rows):
-                    self.uploads.persist_in_flight(checkpoint, rows, self.settle)
+                    self.persist(rows, checkpoint)
+
+    def discard(self, checkpoint):
+        upload = self.uploads.discard(CheckpointId(checkpoint))
+        if upload is not None:
+            self.executor.submit(self.writer.delete, upload)
+
+    def complete(self, checkpoint):
+        referenced = self.uploads.completed(CheckpointId(checkpoint))
+        if referenced is not None:
+            self.files.completed(Owner(SUBTASK, CheckpointId(checkpoint)), referenced)
 
     def abort(self, checkpoint=1):
         self._obey(self.task.abort(CheckpointId(checkpoint), Millis(0)))
@@ -140,8 +182,8 @@ def test_an_upload_that_storage_refuses_is_declined_and_leaves_nothing(bench, ca
     bench.start(keyed=(PIECE, KeyedSnapshot(GROUPS, fails)))
     declined = [order for order in bench.orders if isinstance(order, Decline)]
     assert [order.reason for order in declined] == [Reason.CHECKPOINT_ASYNC_EXCEPTION]
-    (words,) = bench.words
-    assert words.startswith("OSError: the disk is full")
+    (failed,) = bench.results
+    assert failed.cause.startswith("OSError: the disk is full")
     assert bench.names() == []
     assert "could not upload checkpoint 1" in caplog.text
 
@@ -158,8 +200,8 @@ def test_a_panic_of_native_code_in_an_upload_is_a_decline_with_its_reason(bench,
     caplog.set_level(logging.INFO)
     bench.start(keyed=(PIECE,), before_ack=(panics,))
     assert [type(order) for order in bench.orders] == [Discard, Decline]
-    (words,) = bench.words
-    assert words.startswith("PanicException: not yet implemented")
+    (failed,) = bench.results
+    assert failed.cause.startswith("PanicException: not yet implemented")
     assert bench.names() == []
     assert not bench.uploads.is_busy
     assert "could not upload checkpoint 1: PanicException: not yet implemented" in caplog.text
@@ -175,15 +217,16 @@ def test_a_panic_while_data_in_flight_is_written_is_a_decline(bench, caplog):
 
     bench.start()
     bench.orders.clear()
-    bench.uploads._files = Panicking(SnapshotStorageSettings(f"file://{bench.directory}", 0, 0))  # noqa: SLF001
+    panicking = Panicking(SnapshotStorageSettings(f"file://{bench.directory}", 0, 0))
+    bench.writer = replace(bench.writer, storage=panicking)
     batch = pa.record_batch({"n": [1]})
-    bench.uploads.persist_in_flight(CheckpointId(1), ((EDGE, Side.INPUT, (batch,)),), bench.settle)
+    bench.persist(((EDGE, Side.INPUT, (batch,)),))
     (declined,) = [order for order in bench.orders if isinstance(order, Decline)]
     assert declined.reason is Reason.CHANNEL_STATE_SHARED_STREAM_EXCEPTION
 
 
 def test_the_files_of_an_aborted_checkpoint_are_deleted(bench):
-    """C9: whoever uploaded them deletes them."""
+    """C9: the subtask that uploaded them deletes them."""
     bench.start(keyed=(PIECE,))
     bench.abort()
     assert bench.names() == []
@@ -191,10 +234,10 @@ def test_the_files_of_an_aborted_checkpoint_are_deleted(bench):
 
 def test_an_upload_under_way_is_deleted_when_it_has_ended(bench):
     """C9: an abort comes at any moment."""
-    bench.hand.is_held = True
+    bench.executor.is_held = True
     bench.start(keyed=(PIECE,))
     bench.abort()
-    bench.hand.release()
+    bench.executor.release()
     assert not any(isinstance(order, Ack) for order in bench.orders)
     assert bench.names() == []
 
@@ -210,7 +253,7 @@ def test_files_that_cannot_be_deleted_are_left_to_the_garbage_collection(tmp_pat
     files = Stubborn(
         SnapshotStorageSettings(f"file://{tmp_path}", inline_threshold=0, memory_limit=0)
     )
-    bench.uploads = SnapshotUploads(SUBTASK, RUN, files, bench.hand)
+    bench.use(files)
     bench.start(keyed=(PIECE,))
     bench.abort()
     assert "1 files are busy" in caplog.text
@@ -228,10 +271,8 @@ def test_data_in_flight_goes_up_before_the_ack(bench):
     """A4: state first, then what the barrier overtook."""
     batch = pa.record_batch({"n": [1, 2]})
     bench.start()
-    bench.uploads.persist_in_flight(
-        CheckpointId(1), ((EDGE, Side.INPUT, (batch,)),), settle := Settled()
-    )
-    (handle,) = settle.handles(bench.task)
+    bench.persist(((EDGE, Side.INPUT, (batch,)),))
+    (handle,) = bench.results[-1].handles
     (read,) = read_in_flight(bench.files.fetch(handle.file), None, (), 16)
     assert (handle.channel, handle.side) == (EDGE, Side.INPUT)
     assert read.equals(batch)
@@ -242,9 +283,7 @@ def test_data_in_flight_that_cannot_be_written_is_declined(bench, caplog):
     caplog.set_level(logging.CRITICAL)
     bench.start()
     bench.orders.clear()
-    bench.uploads.persist_in_flight(
-        CheckpointId(1), ((EDGE, Side.INPUT, ("no batch",)),), bench.settle
-    )
+    bench.persist(((EDGE, Side.INPUT, ("no batch",)),))
     (declined,) = [order for order in bench.orders if isinstance(order, Decline)]
     assert declined.reason is Reason.CHANNEL_STATE_SHARED_STREAM_EXCEPTION
 
@@ -254,57 +293,45 @@ def test_what_is_still_pending_is_remembered_when_another_completes(bench):
     bench.start(1, keyed=(PIECE,))
     bench.start(2, keyed=(PIECE,))
     bench.uploads.keep_only({CheckpointId(1)})
-    bench.uploads.discard(CheckpointId(2))
+    bench.discard(2)
     assert len(bench.names()) == 1
-    bench.uploads.discard(CheckpointId(1))
+    bench.discard(1)
     assert bench.names() == []
 
 
 def test_the_time_that_both_parts_took_is_known_for_the_ack(bench):
     """A2, U1."""
     bench.start()
-    assert bench.uploads.timings(CheckpointId(1)).sync_ms == 4
-    assert bench.uploads.timings(CheckpointId(9)).sync_ms == 0
+    bench.persist(((EDGE, Side.INPUT, (pa.record_batch({"n": [1]}),)),))
+    assert [result.timings.sync_ms for result in bench.results] == [4, 4]
+    first, second = (result.timings.written_bytes for result in bench.results)
+    assert first == 0
+    assert second > 0
 
 
-def test_a_small_piece_is_nobodys_file(tmp_path):
+def test_a_small_piece_is_no_file(tmp_path):
     """S7: it travels in its handle, and there is nothing to delete."""
     bench = Bench(tmp_path)
     files = SnapshotStorage(
         SnapshotStorageSettings(f"file://{tmp_path}", inline_threshold=100, memory_limit=0)
     )
-    bench.uploads = SnapshotUploads(SUBTASK, RUN, files, bench.hand)
+    bench.use(files)
     bench.start(keyed=(PIECE,))
     (keyed,) = bench.ack().snapshot.keyed
     assert keyed.file == StateFile("", len(CONTENT), checksum=keyed.file.checksum, content=CONTENT)
     assert bench.names() == []
 
 
-class Settled:
-    """Hears what a task is to be told about data in flight."""
-
-    def __init__(self):
-        self.act = None
-
-    def __call__(self, act, words):
-        assert not words
-        self.act = act
-
-    def handles(self, task):
-        (ack,) = self.act(task)
-        return ack.snapshot.in_flight
-
-
 def test_uploads_that_pile_up_are_noticed_and_forgotten_when_they_end(bench):
     """R7: each holds a version of the state, so another snapshot is declined instead."""
-    bench.hand.is_held = True
+    bench.executor.is_held = True
     for checkpoint in range(1, MOST_UPLOADS + 1):
         assert not bench.uploads.is_full
         bench.start(checkpoint, keyed=(PIECE,))
-        bench.uploads.discard(checkpoint)
+        bench.discard(checkpoint)
 
     assert bench.uploads.is_full
-    bench.hand.release()
+    bench.executor.release()
     assert not bench.uploads.is_full
 
 
@@ -312,14 +339,14 @@ def test_uploads_of_older_checkpoints_are_reckoned_at_the_size_of_the_last_snaps
     """R7, S3: what a version will cost in memory is not known before it has been written."""
     bench.start(1, keyed=(PIECE,))
     assert bench.uploads.unsaved_bytes(CheckpointId(2)) == 0
-    bench.hand.is_held = True
+    bench.executor.is_held = True
     bench.start(2, keyed=(PIECE,))
     bench.abort(2)
     bench.start(3, keyed=(PIECE,))
 
     assert bench.uploads.unsaved_bytes(CheckpointId(3)) == len(CONTENT)
     assert bench.uploads.unsaved_bytes(CheckpointId(4)) == 2 * len(CONTENT)
-    bench.hand.release()
+    bench.executor.release()
     assert not bench.uploads.is_busy
     assert bench.uploads.unsaved_bytes(CheckpointId(4)) == 0
 
@@ -327,7 +354,7 @@ def test_uploads_of_older_checkpoints_are_reckoned_at_the_size_of_the_last_snaps
 def test_a_restored_state_is_known_by_its_size_before_the_first_snapshot(bench):
     """R7."""
     bench.uploads.restored(CheckpointId(7), [StateFile("a", 30), StateFile("b", 12)])
-    bench.hand.is_held = True
+    bench.executor.is_held = True
     bench.start(8, keyed=(PIECE,))
 
     assert bench.uploads.unsaved_bytes(CheckpointId(9)) == 42
@@ -337,12 +364,12 @@ def test_rows_in_flight_count_as_unsaved_until_they_are_durable(bench):
     """R7, A4: exactly, for they are there."""
     batch = pa.record_batch({"n": pa.array([1, 2], pa.int64())})
     bench.start(1)
-    bench.hand.is_held = True
+    bench.executor.is_held = True
     rows = ((EDGE, Side.INPUT, (batch, batch)), (EDGE, Side.OUTPUT, (batch,)))
-    bench.uploads.persist_in_flight(CheckpointId(1), rows, Settled())
+    bench.persist(rows)
 
     assert bench.uploads.unsaved_bytes(CheckpointId(2)) == 3 * size_of(batch)
-    bench.hand.release()
+    bench.executor.release()
     assert bench.uploads.unsaved_bytes(CheckpointId(2)) == 0
 
 
@@ -352,19 +379,18 @@ def test_a_local_copy_lives_as_long_as_a_snapshot_that_may_be_restored(tmp_path)
     keeping = SnapshotStorageSettings(
         f"file://{tmp_path}", 0, 0, local_directory=f"{tmp_path}/local"
     )
-    bench.files = SnapshotStorage(keeping)
-    bench.uploads = SnapshotUploads(SUBTASK, RUN, bench.files, bench.hand)
+    bench.use(SnapshotStorage(keeping))
 
     def copies():
         found = (tmp_path / "local").glob("*/[0-9]*-*")
         return len([place for place in found if not place.name.endswith(MARK)])
 
     bench.start(1, keyed=(PIECE,))
-    bench.uploads.on_completed(CheckpointId(1))
+    bench.complete(1)
     bench.place = "chk-2"
     bench.start(2, keyed=(PIECE,))
     assert copies() == 2
-    bench.uploads.on_completed(CheckpointId(2))
+    bench.complete(2)
 
     assert copies() == 1
 
@@ -375,20 +401,19 @@ def test_a_plain_savepoint_takes_no_copy_and_leaves_those_of_the_checkpoint(tmp_
     keeping = SnapshotStorageSettings(
         f"file://{tmp_path}", 0, 0, local_directory=f"{tmp_path}/local"
     )
-    bench.files = SnapshotStorage(keeping)
-    bench.uploads = SnapshotUploads(SUBTASK, RUN, bench.files, bench.hand)
+    bench.use(SnapshotStorage(keeping))
     bench.start(1, keyed=(PIECE,))
-    bench.uploads.on_completed(CheckpointId(1))
+    bench.complete(1)
     copies = sorted((tmp_path / "local").rglob("*"))
 
     bench.start(2, keyed=(PIECE,), kind=CheckpointKind.SAVEPOINT)
-    bench.uploads.on_completed(CheckpointId(2))
+    bench.complete(2)
 
     assert sorted((tmp_path / "local").rglob("*")) == copies
 
 
 def test_a_snapshot_is_read_from_its_local_copy_and_from_storage_without_one(tmp_path):
-    """S13: nobody notices the difference."""
+    """S13: the restored state is the same."""
     keeping = SnapshotStorageSettings(
         f"file://{tmp_path}", 0, 0, local_directory=f"{tmp_path}/local"
     )

@@ -18,7 +18,7 @@ from weir.slot.source_operator import SPLITS, SourceOperator
 def an_operator(source, *splits):
     operator = SourceOperator(SourceHead(source))
     for split in splits:
-        operator.hear(AssignSplit(split))
+        operator.answered(AssignSplit(split))
     return operator
 
 
@@ -92,7 +92,7 @@ def test_a_reader_asks_when_it_has_nothing_left_and_not_again_before_the_answer(
     assert operator.wants_split
     operator.ask()
     assert not operator.wants_split
-    operator.hear(AssignSplit(ONE))
+    operator.answered(AssignSplit(ONE))
     assert not operator.wants_split
     operator.poll(1)
     assert operator.wants_split
@@ -107,7 +107,7 @@ def test_a_reader_of_endless_splits_asks_for_every_one_it_can_get():
 def test_a_source_is_over_when_no_more_splits_come_and_none_is_left():
     """R6."""
     operator = an_operator(FakeSource({ONE: [1]}, is_bounded=True), ONE)
-    operator.hear(NoMoreSplits())
+    operator.answered(NoMoreSplits())
     assert not operator.is_over
     assert not operator.wants_split
     operator.poll(1)
@@ -123,7 +123,7 @@ def test_a_source_rests_as_long_as_the_most_eager_of_its_splits():
 
 
 def test_a_source_whose_last_split_ended_empty_asks_for_the_next_at_once():
-    """What a split that is gone says about resting concerns nobody."""
+    """The rest of a split that was read to its end does not count."""
     operator = an_operator(FakeSource({ONE: []}, rest_ms=70, is_bounded=True), ONE)
     assert operator.poll(1) is None
     assert (operator.wants_split, operator.rest_ms) == (True, 0)
@@ -156,7 +156,7 @@ class TimedSource(FakeSource):
 
 
 class TimedReader:
-    """Turns numbers into times."""
+    """Scheduler numbers into times."""
 
     def __init__(self, reader, kind):
         self._reader = reader
@@ -178,7 +178,7 @@ def a_timed_operator(kind=None, delay_ms=0, *, is_bounded=False, **splits):
     source = TimedSource(kind or pa.timestamp("us", "UTC"), is_bounded=is_bounded, **splits)
     operator = SourceOperator(SourceHead(source, event_time="at", delay_ms=delay_ms))
     for split in splits:
-        operator.hear(AssignSplit(SplitId(split)))
+        operator.answered(AssignSplit(SplitId(split)))
     return operator
 
 
@@ -245,7 +245,7 @@ def test_the_time_of_a_split_survives_a_snapshot():
 def test_a_source_that_is_over_promises_everything():
     """D4."""
     operator = a_timed_operator()
-    operator.hear(NoMoreSplits())
+    operator.answered(NoMoreSplits())
     assert operator.low_watermark() == FOREVER
 
 
@@ -253,7 +253,7 @@ def assign(operator, **splits):
     """The enumerator gives out splits that were found since."""
     for name, rows in splits.items():
         operator._head.source.splits[SplitId(name)] = rows  # noqa: SLF001 - its storage
-        operator.hear(AssignSplit(SplitId(name)))
+        operator.answered(AssignSplit(SplitId(name)))
 
 
 def test_a_split_that_is_read_in_one_batch_moves_the_watermark():
@@ -290,8 +290,8 @@ def test_an_exhausted_split_no_longer_holds_time_back():
     """D4: though no row tells that it is exhausted."""
     source = TimedSource(pa.timestamp("us", "UTC"), ahead=[90_000], behind=[10_000])
     operator = SourceOperator(SourceHead(source, event_time="at"))
-    operator.hear(AssignSplit(SplitId("behind")))
-    operator.hear(AssignSplit(SplitId("ahead")))
+    operator.answered(AssignSplit(SplitId("behind")))
+    operator.answered(AssignSplit(SplitId("ahead")))
     operator.poll(1)
     operator.poll(1)
     assert operator.low_watermark() == NOON_MS + 10
@@ -336,7 +336,7 @@ def test_a_reader_is_idle_once_it_knows_that_there_is_nothing_to_read():
     operator.poll(1)
     operator.ask()
     assert not operator.is_idle
-    operator.hear(NoSplitsYet())
+    operator.answered(NoSplitsYet())
     assert operator.is_idle
     assert not operator.wants_split
     assign(operator, two=[20_000])
@@ -347,5 +347,5 @@ def test_a_reader_that_tells_no_time_is_never_idle():
     """D4: a stream without a watermark holds event time back."""
     operator = an_operator(FakeSource({ONE: [1]}, is_bounded=True))
     operator.ask()
-    operator.hear(NoSplitsYet())
+    operator.answered(NoSplitsYet())
     assert not operator.is_idle

@@ -103,7 +103,7 @@ def test_a_barrier_is_taken_between_turns_and_the_rest_fires_after_the_restore(s
         job.until(lambda: sink.written)
         (fired,) = (g.rows_out for g in job.slots[0].mailbox.gauges() if g.subtask == WORK_0)
         assert fired < TIMERS, "one turn did not fire them all"
-        job.tell(READ_0, a_barrier(1, alignment=AlignmentType.UNALIGNED))
+        job.send(READ_0, a_barrier(1, alignment=AlignmentType.UNALIGNED))
         job.until(lambda: job.is_acked(1))
         assert len(sink.written) < TIMERS, "the barrier did not wait for the last timer"
         manifest = job.manifest(1)
@@ -112,7 +112,7 @@ def test_a_barrier_is_taken_between_turns_and_the_rest_fires_after_the_restore(s
     again = FakeSink()
     with stepped_slots(a_storm(source, again)) as job:
         job.host(SECOND, manifest)
-        job.until(lambda: SubtaskRunning(SECOND, WORK_0) in job.said)
+        job.until(lambda: SubtaskRunning(SECOND, WORK_0) in job.reports)
         job.until(lambda: len(before) + len(again.written) >= TIMERS)
         job.settle()
 

@@ -1,4 +1,4 @@
-"""Event time goes on in a whole job, however small its splits are and whoever reads them."""
+"""Event time goes on in a whole job, however small its splits are and wherever they are read."""
 
 import pytest
 

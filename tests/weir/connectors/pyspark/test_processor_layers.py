@@ -36,11 +36,11 @@ class Layered:
         pieces = self.subtask.operator.capture(checkpoint).keyed
         made = [f for p in pieces for f in self.layers.store(barrier, p, self._put)]
         if completes:
-            self.layers.on_completed(checkpoint)
+            self.layers.completed(checkpoint)
             self.subtask.operator.completed(checkpoint)
             self.completed = checkpoint
         else:
-            self.layers.on_aborted(checkpoint)
+            self.layers.aborted(checkpoint)
         return [self.files[file.path] for file in made]
 
     def _put(self, what, content):

@@ -1,0 +1,180 @@
+"""Writes the files of a subtask's snapshots, on upload threads beside the mailbox.
+
+Whatever is raised, native panics included, becomes a result that declines the checkpoint: an upload
+without a result would leave its checkpoint to the timeout. A discarded upload deletes its files
+when it ends.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import pyarrow as pa
+
+from weir.core.ids import SubtaskId
+from weir.core.reasons import Reason
+from weir.core.snapshots import (
+    InFlightHandle,
+    KeyedHandle,
+    ListHandle,
+    StateFile,
+    SubtaskSnapshot,
+)
+from weir.exchange import Run
+from weir.ports.operators import Captured, KeyedSnapshot
+from weir.ports.user_code_errors import describe_error
+from weir.slot.effects import InFlight, StartInFlightUpload, StartUpload
+from weir.slot.row_format import RowFormat
+from weir.slot.snapshot_uploads import (
+    InFlightUploaded,
+    SnapshotUploaded,
+    SnapshotUploads,
+    Upload,
+    UploadFailed,
+    UploadResult,
+)
+from weir.storage.local_copies import Owner
+
+log = logging.getLogger("weir.slot")
+
+SHARED = "shared"
+"""The directory, beside the checkpoints, of files that several of them refer to."""
+
+
+class FileStorage(Protocol):
+    """Where the files of snapshots go; each call returns when its work is durable, or raises."""
+
+    @property
+    def is_incremental(self) -> bool: ...
+    def put(
+        self, path: str, content: pa.Buffer, *, owner: Owner | None = None, shared: bool = False
+    ) -> StateFile: ...
+    def fetch(self, file: StateFile) -> pa.Buffer: ...
+    def delete(self, paths: Sequence[str]) -> None: ...
+    def completed(self, owner: Owner, still: frozenset[str]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotWriter:
+    """The I/O of one subtask's uploads."""
+
+    subtask: SubtaskId
+    run: Run
+    storage: FileStorage
+    format: RowFormat
+    uploads: SnapshotUploads
+
+    def write(self, start: StartUpload | StartInFlightUpload) -> UploadResult:
+        """Never raises."""
+        if isinstance(start, StartUpload):
+            return self._upload(start.upload, start.captured, start.snapshot)
+        return self._upload_in_flight(start.upload, start.rows)
+
+    def delete(self, upload: Upload) -> None:
+        try:
+            self.storage.delete(upload.own)
+        except Exception as problem:  # noqa: BLE001 - garbage collection will find what is left
+            log.warning("files of %s could not be deleted: %s", upload.barrier.location, problem)
+
+    def _upload(
+        self, upload: Upload, captured: Captured, snapshot: SubtaskSnapshot
+    ) -> UploadResult:
+        try:
+            whole = self._write(upload, captured, snapshot)
+        except BaseException as problem:  # noqa: BLE001 - a panic of native code declines too
+            return self._failed(upload, Reason.CHECKPOINT_ASYNC_EXCEPTION, problem)
+        finally:
+            self._release(captured)
+        self._ended(upload)
+        return SnapshotUploaded(upload.barrier.checkpoint, whole, upload.timings)
+
+    def _release(self, captured: Captured) -> None:
+        try:
+            captured.release()
+        except BaseException:  # a panic of native code too
+            log.warning("%s could not release what it captured", self.subtask, exc_info=True)
+
+    def _write(
+        self, upload: Upload, captured: Captured, snapshot: SubtaskSnapshot
+    ) -> SubtaskSnapshot:
+        keyed = tuple(
+            KeyedHandle(piece.groups, file)
+            for number, piece in enumerate(captured.keyed)
+            for file in self._keyed_files(upload, piece, number)
+        )
+        lists = tuple(
+            ListHandle(
+                piece.name,
+                piece.redistribution,
+                self._put(upload, f"list-{piece.name}", self.format.write_list(piece.items)),
+                len(piece.items),
+            )
+            for piece in captured.lists
+            if piece.items
+        )
+        for make_durable in captured.before_ack:
+            make_durable()
+        whole = replace(snapshot, keyed=keyed, lists=lists, transactions=captured.transactions)
+        self.uploads.written(whole, upload.barrier)
+        return whole
+
+    def _keyed_files(self, upload: Upload, piece: KeyedSnapshot, number: int) -> list[StateFile]:
+        """A savepoint is self-contained, and so is a checkpoint where nothing is shared."""
+        if not self.storage.is_incremental or upload.barrier.kind.is_savepoint:
+            return [self._put(upload, f"keyed-{number}", piece.write())]
+        return self.uploads.layers.store(upload.barrier, piece, self._shared_put(upload))
+
+    def _shared_put(self, upload: Upload) -> Callable[[str, pa.Buffer], StateFile]:
+        directory = f"{upload.barrier.location.rpartition('/')[0]}/{SHARED}"
+
+        def put(what: str, content: pa.Buffer) -> StateFile:
+            name = f"{what}-c{upload.barrier.checkpoint}"
+            return self._put(upload, name, content, directory=directory)
+
+        return put
+
+    def _upload_in_flight(self, upload: Upload, rows: InFlight) -> UploadResult:
+        try:
+            handles = tuple(
+                InFlightHandle(
+                    channel,
+                    side,
+                    self._put(
+                        upload,
+                        f"in-flight-{channel}-{side}",
+                        self.format.write_in_flight(batches),
+                    ),
+                )
+                for channel, side, batches in rows
+            )
+        except BaseException as problem:  # noqa: BLE001 - a panic of native code declines too
+            return self._failed(upload, Reason.CHANNEL_STATE_SHARED_STREAM_EXCEPTION, problem)
+        self._ended(upload)
+        return InFlightUploaded(upload.barrier.checkpoint, handles, upload.timings)
+
+    def _put(
+        self, upload: Upload, what: str, content: pa.Buffer, *, directory: str = ""
+    ) -> StateFile:
+        epoch, attempt = self.run
+        name = f"{self.subtask}-{what}-e{epoch}-a{attempt}"
+        path = f"{directory or upload.barrier.location}/{name}"
+        upload.own.append(path)
+        upload.written_bytes += content.size
+        barrier = upload.barrier
+        owner = Owner(self.subtask, barrier.checkpoint) if barrier.kind.commits else None
+        return self.storage.put(path, content, owner=owner, shared=bool(directory))
+
+    def _ended(self, upload: Upload) -> None:
+        upload.async_ms = int((time.monotonic() - upload.began) * 1000)
+        upload.is_busy = False
+        if upload.is_discarded:
+            self.delete(upload)
+
+    def _failed(self, upload: Upload, reason: Reason, problem: BaseException) -> UploadFailed:
+        checkpoint, cause = upload.barrier.checkpoint, describe_error(problem)
+        # The driver warns of it, with this cause, when it aborts the checkpoint.
+        log.info("%s could not upload checkpoint %s: %s", self.subtask, checkpoint, cause)
+        self._ended(upload)
+        return UploadFailed(checkpoint, reason, cause)
