@@ -38,7 +38,7 @@ def test_the_leader_is_killed_and_the_other_answers(running, operator):
         leader, other = leader_and_other(operator)
         before, began = traces(running), time.monotonic()
         operator.remove()
-        operator.answer(running, "nobody-leads")
+        operator.answer(running, "no-leader")
         show(f"a savepoint was complete {time.monotonic() - began:.1f} s after the leader's death")
 
         assert operator.pod() == other

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from crash_runs import Cell, Played, cells_of, theatre
+from crash_runs import Cell, Played, cells_of, crash_runner
 from crash_scenarios import SCENARIOS
 from fake_storage import MissingObject, PretendStorage, Start
 from local_api_server import bare_api
@@ -37,7 +37,7 @@ def chosen(whole):
 
 
 async def play_everything(api, folder, scenarios):
-    async with theatre(api, folder) as stage:
+    async with crash_runner(api, folder) as stage:
         whole = await stage.play_all([Cell(scenario) for scenario in scenarios])
         cells = [cell for played in whole for cell in chosen(played)]
         disturbed = await stage.play_all(cells)

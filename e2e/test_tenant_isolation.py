@@ -229,12 +229,12 @@ def test_an_executor_has_no_account_at_all(job, neighbour):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("whose", ["nobody's", "a wrong one", "another job's"])
+@pytest.mark.parametrize("whose", ["no token", "a wrong one", "another job's"])
 def test_without_its_token_a_job_cannot_be_changed_nor_its_report_be_read(
     job, neighbour, operator, whose
 ):
     """X1: every endpoint of its API, except the public ones."""
-    tokens = {"nobody's": "", "a wrong one": "wrong", "another job's": keys_of(neighbour)["token"]}
+    tokens = {"no token": "", "a wrong one": "wrong", "another job's": keys_of(neighbour)["token"]}
 
     found = answers(job, operator, tokens[whose])
 

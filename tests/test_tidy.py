@@ -10,6 +10,15 @@ from set_iteration import unsorted_set_iterations
 from source_tree import PACKAGES, PYTHON_FOLDERS, Module, Source, modules, text_files
 
 SORTED_FOLDERS = ("runtime/weir/core", "tests/simulation")
+NAMED_FOLDERS = ("runtime", "operator", "demo", "bench", "tests/support", "tests/simulation")
+PROSE = (".py", ".md", ".txt", ".yaml", ".sh", "")
+"""Endings of the files that people read; scripts such as ``dev`` have none."""
+
+
+def prose():
+    for source in text_files():
+        if source.path.suffix in PROSE and not source.is_in("LICENSE", "tests/golden"):
+            yield source
 
 
 def offences(rule, sources):
@@ -69,6 +78,22 @@ def test_no_file_names_a_package_registry():
     expect_none(offences(house_rules.names_a_registry, text_files()))
 
 
+def test_modules_are_named_by_nouns():
+    expect_none(offences(house_rules.is_named_by_a_gerund, modules(*NAMED_FOLDERS)))
+
+
+def test_no_two_modules_share_a_name():
+    expect_none(list(house_rules.shares_its_name(modules(*NAMED_FOLDERS))))
+
+
+def test_prose_names_its_subject():
+    expect_none(offences(house_rules.speaks_in_riddles, prose()))
+
+
+def test_classes_are_named_by_the_words_of_the_field():
+    expect_none(offences(house_rules.invents_a_character, modules(*PYTHON_FOLDERS, "demo")))
+
+
 LONG_FUNCTION = "def f():\n" + "    x = 1\n" * house_rules.LONGEST_FUNCTION
 LONG_FILE = "x = 1\n" * (house_rules.LONGEST_FILE + 1)
 
@@ -89,6 +114,10 @@ LONG_FILE = "x = 1\n" * (house_rules.LONGEST_FILE + 1)
         (house_rules.prints, a_module("print('hello')")),
         (house_rules.imports_in_hiding, a_module("def f():\n    import json")),
         (house_rules.imports_in_hiding, a_module("import typing\nif typing.TYPE_CHECKING: ...")),
+        (house_rules.is_named_by_a_gerund, a_module(path="runtime/weir/core/looking.py")),
+        (house_rules.speaks_in_riddles, a_file("# {} asks".format("who" + "ever"))),
+        (house_rules.speaks_in_riddles, a_module("# a slot is {}".format("to" + "ld"))),
+        (house_rules.invents_a_character, a_module("class Clerk: ...")),
         (house_rules.is_unfinished, a_file("# {}: the rest".format("todo".upper()))),
         (house_rules.knows_a_machine, a_file(f"cd {PurePosixPath('/', 'home', 'ada')}")),
         (house_rules.names_a_registry, a_file(f"--index {house_rules.REGISTRIES[0]}")),
@@ -104,10 +133,22 @@ def test_each_rule_notices_an_offender(rule, offender):
         (house_rules.is_a_drawer, a_module(path="runtime/weir/database.py")),
         (house_rules.shadows_a_package, a_module(path="operator/weir_operator/__init__.py")),
         (house_rules.knows_a_machine, a_file("https://a.b/home/ $HOME/work/")),
+        (house_rules.is_named_by_a_gerund, a_module(path="runtime/weir/exchange/routing.py")),
+        (house_rules.speaks_in_riddles, a_file("a retold story")),
+        (house_rules.invents_a_character, a_module("class Lookup: ...")),
     ],
 )
 def test_rules_let_honest_files_pass(rule, source):
     assert offences(rule, [source]) == []
+
+
+def test_a_shared_name_is_noticed_with_the_other_module():
+    first, second = a_module(path="runtime/weir/a/state.py"), a_module(path="runtime/b/state.py")
+    mirrored = [a_module(path="runtime/a/__init__.py"), a_module(path="runtime/b/__init__.py")]
+
+    found = list(house_rules.shares_its_name([first, second, *mirrored]))
+
+    assert found == [f"{second.path}:1: 'state.py' is also the name of {first.path}"]
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ refuse_remains() {
 './dev cluster node start N' gives a node its power back; './dev cluster down' clears everything away."
   elif [[ -n $(members) ]] || ip link show "$bridge" >/dev/null 2>&1; then
     die "a cluster runs on this machine that was not started from $store.
-'./dev cluster down' ends it, whoever started it."
+'./dev cluster down' ends it, by whichever command it was started."
   fi
 }
 
@@ -117,7 +117,7 @@ start_cluster() {
 }
 
 # Every node has a cable to one bridge. Pods are routed by their nodes; nothing leaves the bridge, and
-# who tries is told so at once.
+# a program that tries gets an error at once.
 lay_network() {
   ip link add "$bridge" type bridge
   ip addr add "$host_address/24" dev "$bridge"

@@ -47,7 +47,7 @@ class Played:
 
 
 @dataclass(slots=True)
-class Theatre:
+class CrashRunner:
     """One API server, one kubelet, and room for several plays."""
 
     client: Client
@@ -69,10 +69,10 @@ class Theatre:
 class _Play:
     """One cell, from an empty namespace to its outcome."""
 
-    def __init__(self, theatre: Theatre, cell: Cell, namespace: str) -> None:
-        self._theatre = theatre
+    def __init__(self, crash_runner: CrashRunner, cell: Cell, namespace: str) -> None:
+        self._theatre = crash_runner
         self._cell = cell
-        self._stage = Stage(theatre.client, theatre.kubelet, namespace)
+        self._stage = Stage(crash_runner.client, crash_runner.kubelet, namespace)
         self._killer = Killer(self._end_operator, cell.kill)
         self._operator: OperatorProcess | None = None
 
@@ -128,10 +128,10 @@ class _Play:
 
 
 @asynccontextmanager
-async def theatre(api: BareApi, folder: Path) -> AsyncIterator[Theatre]:
+async def crash_runner(api: BareApi, folder: Path) -> AsyncIterator[CrashRunner]:
     (port,) = free_server_ports(1)
     async with connected(api) as client, fake_kubelet(client, port, Pace()) as kubelet:
-        yield Theatre(client, kubelet, port, folder, asyncio.Semaphore(AT_ONCE))
+        yield CrashRunner(client, kubelet, port, folder, asyncio.Semaphore(AT_ONCE))
         assert not kubelet.failures, kubelet.failures
 
 

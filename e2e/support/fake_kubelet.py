@@ -37,7 +37,7 @@ class Pace:
 
 
 @dataclass(slots=True)
-class Seat:
+class RunningPod:
     """A pod that is here."""
 
     told_to_end: asyncio.Event = field(default_factory=asyncio.Event)
@@ -59,7 +59,7 @@ class FakeKubelet:
     """By namespace and name of the job."""
     failures: list[str] = field(default_factory=list)
     """What went wrong here; a test that trusts this must look."""
-    _seats: dict[str, Seat] = field(default_factory=dict)
+    _seats: dict[str, RunningPod] = field(default_factory=dict)
 
     async def run(self) -> None:
         """Watch for pods for as long as one lets it."""
@@ -83,7 +83,7 @@ class FakeKubelet:
             return
         if uid not in self._seats and event != "DELETED":
             self.heard_of_pod(pod)
-            seat = self._seats[uid] = Seat()
+            seat = self._seats[uid] = RunningPod()
             seat.task = asyncio.create_task(self._guarded(pod, seat))
         is_to_end = event == "DELETED" or "deletionTimestamp" in pod["metadata"]
         if is_to_end and uid in self._seats:
@@ -91,7 +91,7 @@ class FakeKubelet:
         if event == "DELETED":
             self._seats.pop(uid, None)
 
-    async def _guarded(self, pod: Object, seat: Seat) -> None:
+    async def _guarded(self, pod: Object, seat: RunningPod) -> None:
         name = pod["metadata"]["name"]
         try:
             await Life(self, pod, seat).lived()
@@ -108,7 +108,7 @@ class Life:
 
     kubelet: FakeKubelet
     pod: Object
-    seat: Seat
+    seat: RunningPod
 
     @property
     def _namespace(self) -> str:

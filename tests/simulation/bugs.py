@@ -199,7 +199,7 @@ _COORDINATOR_BUGS = (
         "False",
     ),
     Bug(
-        "an abort names nobody",
+        "an abort names no subtask",
         ("C10",),
         f"{_COORDINATOR}.diagnosis",
         '    return f"{failure}; {_slowest(pending, now)}"',
@@ -263,7 +263,7 @@ _COORDINATOR_BUGS = (
         "    if False:\n",
     ),
     Bug(
-        "a stop is taken for one's own by whoever goes on from it",
+        "a stop is taken for the own stop of a job that continues from it",
         ("K4",),
         f"{_CORE}.restore_decision",
         "served == {restore_request.deployment}:\n",

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from simulation.external import External
-from simulation.rows import key_of
+from simulation.row_values import key_of
 from simulation.scenario import Scenario
 from simulation.store import Store
 from simulation.world import World

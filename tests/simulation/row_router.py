@@ -1,6 +1,6 @@
 """Routes the rows of a simulated subtask, one row at a time, over all edges that leave it."""
 
-from simulation.rows import GROUPS, Row, Rows
+from simulation.row_values import GROUPS, Row, Rows
 from simulation.scenario import MAX_PARALLELISM
 from weir.core.ids import ChannelId, EdgeId, SubtaskId
 from weir.core.key_groups import owner_of

@@ -26,7 +26,7 @@ SHELL_BUGS = (
         is_scheduled=True,
     ),
     Bug(
-        "an error that nobody can interpret is taken for a refusal",
+        "an error without a known meaning is taken for a refusal",
         ("C18",),
         "weir.driver.storage_actions",
         "SURELY_NOT = (WriteFailed, JobRejected)\n",

@@ -11,7 +11,10 @@ from typing import Protocol, TypeVar
 
 from simulation.external import External
 from simulation.network import Network
-from simulation.operators import (
+from simulation.row_router import RowRouter
+from simulation.row_values import RowsFormat
+from simulation.scenario import Scenario
+from simulation.simulated_operators import (
     KeyedOperator,
     MapOperator,
     OperatorEnvironment,
@@ -19,9 +22,6 @@ from simulation.operators import (
     SinkOperator,
     UnionMapOperator,
 )
-from simulation.row_router import RowRouter
-from simulation.rows import RowsFormat
-from simulation.scenario import Scenario
 from simulation.slot_observer import DrawnBudget, ObservedTask, ObservedTurns
 from simulation.slot_storage import SlotStorage
 from simulation.store import Store

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from simulation.rows import Content
+from simulation.row_values import Content
 from simulation.store import OK, Store
 from weir.core.ids import Epoch
 from weir.core.snapshots import StateFile

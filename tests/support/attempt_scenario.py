@@ -57,11 +57,11 @@ class Job:
         self.state = initial(topology, strategy)
 
     def tell(self, *events: AttemptEvent) -> list[AttemptAction]:
-        told: list[AttemptAction] = []
+        all_actions: list[AttemptAction] = []
         for event in events:
             self.state, actions = step(self.state, event)
-            told.extend(actions)
-        return told
+            all_actions.extend(actions)
+        return all_actions
 
     def slots(self, *slots: str) -> list[AttemptAction]:
         """Slots register: ``"a"`` on executor e1, ``"b@e2"`` on e2."""

@@ -1,6 +1,6 @@
 """Processors that run on Spark and on Weir, and show as much as they can of what they are given."""
 
-# ruff: noqa: ARG002, N802, N803 - the names are PySpark's, and so are those nobody needs
+# ruff: noqa: ARG002, N802, N803 - the names are PySpark's, and so are those without a use
 
 from collections.abc import Iterator
 from datetime import datetime

@@ -1,13 +1,13 @@
 """The rules of the house that no linter has, each as a function from a file to its offences.
 
 They are functions so that every rule can be shown a file that breaks it; a rule that has never
-caught anything may well be unable to. What needs whole packages at once stands in
+caught anything may well be unable to. The rule about sets needs whole packages and is in
 ``set_iteration``.
 """
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
 from source_tree import Module, Source
@@ -34,6 +34,34 @@ REGISTRIES = tuple(
         ("rubygems", "org"),
     )
 )
+
+NOUNS_IN_ING = frozenset(
+    {
+        "checkpointing",
+        "driver_staging",
+        "job_setting",
+        "routing",
+        "staging",
+        "structured_streaming",
+        "testing",
+    }
+)
+"""Modules whose names end like gerunds and are nouns of the field."""
+
+IN_EVERY_FOLDER = frozenset({"__init__.py", "__main__.py", "conftest.py"})
+"""Names that every folder may have."""
+
+TWO_SIDES = frozenset({("runtime/weir/slot/uploads.py", "tests/simulation/uploads.py")})
+"""Modules of one name that are two sides of one thing, such as a part and its simulation."""
+
+RIDDLES = re.compile(r"\b(whoeve[r]|nobod[y]|tol[d])\b", re.IGNORECASE)
+
+CHARACTERS = re.compile(
+    "Again|Bell|Berth|Clerk|Crew|CurtainFell|Desk|DriverHands|Ears|Errand|Eyes|Farewell|Hands|Hearer"
+    "|Heritage|Home|Hosted|Inheritance|KeySlots|Look|Manners|Over|Reign|Said|Seat|Speaker|Stirred"
+    "|Survey|Sweep|Theatre|Tol[d]|Unfit|Wish|Wishes"
+)
+"""Classes of the first dialect of this project, which a reader of Flink would not search for."""
 
 
 def explains_nothing(module: Module) -> Iterator[str]:
@@ -100,6 +128,35 @@ def names_a_registry(source: Source) -> Iterator[str]:
         for host in REGISTRIES:
             if host in text:
                 yield f"{source.path}:{line}: {host} is chosen by the machine, not by us"
+
+
+def is_named_by_a_gerund(module: Module) -> Iterator[str]:
+    name = module.path.stem
+    if name.endswith("ing") and name not in NOUNS_IN_ING:
+        yield f"{module.path}:1: '{name}' is a gerund; what is the noun of the field?"
+
+
+def shares_its_name(sources: Iterable[Module]) -> Iterator[str]:
+    """Modules of one name, but for those that are two sides of one thing."""
+    by_name: dict[str, list[PurePosixPath]] = {}
+    for module in sources:
+        by_name.setdefault(module.path.name, []).append(module.path)
+    for name, paths in by_name.items():
+        sides = tuple(sorted(str(path) for path in paths))
+        if len(paths) > 1 and name not in IN_EVERY_FOLDER and sides not in TWO_SIDES:
+            others = ", ".join(str(path) for path in paths[:-1])
+            yield f"{paths[-1]}:1: '{name}' is also the name of {others}"
+
+
+def speaks_in_riddles(source: Source) -> Iterator[str]:
+    for line, match in _matches(RIDDLES, source):
+        yield f"{source.path}:{line}: '{match}'; name the subject"
+
+
+def invents_a_character(module: Module) -> Iterator[str]:
+    for node in module.nodes:
+        if isinstance(node, ast.ClassDef) and CHARACTERS.fullmatch(node.name):
+            yield f"{module.path}:{node.lineno}: class {node.name} is not a word of the field"
 
 
 def _matches(pattern: re.Pattern[str], source: Source) -> Iterator[tuple[int, str]]:

@@ -41,8 +41,8 @@ from weir.slot.mailbox import Mailbox
 from weir.slot.snapshot_storage import SnapshotStorage, SnapshotStorageSettings
 from weir.slot.subtask_deployment import SlotExecutors, StageFactory, SubtaskDeployer
 from weir.storage.file_store import FileStore
+from weir.storage.job_log_store import JobLog
 from weir.storage.local_copies import Owner
-from weir.storage.log_entries import JobLog
 from weir.wire.clocks import ProcessClock
 from weir.wire.control_messages import CheckpointCompleted, SubtaskFailure, SubtaskMessage
 

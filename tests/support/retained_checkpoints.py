@@ -6,7 +6,7 @@ from weir.core.restore_decision import Damaged, candidates
 from weir.core.snapshots import Manifest, StateFile
 from weir.errors import JobRejected
 from weir.storage import manifests, state_files
-from weir.storage.log_entries import JobLog
+from weir.storage.job_log_store import JobLog
 from weir.storage.stores import ObjectStore, store_for
 
 RETAINED = 2

@@ -20,7 +20,7 @@ from weir.core.restore_decision import Damaged
 from weir.core.snapshots import CheckpointKind, Manifest
 from weir.errors import JobRejected
 from weir.storage import manifests
-from weir.storage.log_entries import JobLog
+from weir.storage.job_log_store import JobLog
 from weir.storage.memory_store import MemoryStore
 from weir.storage.state_files import DamagedState, fetch, put
 from weir.wire.control_messages import SubtaskMessage

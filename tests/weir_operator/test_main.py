@@ -32,7 +32,7 @@ def test_peers_of_drivers_are_given_as_json(monkeypatch):
     assert read_settings([]).driver_peers is None
 
 
-@pytest.mark.parametrize("peers", ["nobody", "{}", "[1]", "[{}]"])
+@pytest.mark.parametrize("peers", ["nothing", "{}", "[1]", "[{}]"])
 def test_peers_that_are_none_are_refused(peers, capsys):
     """K9: an empty peer is refused by the API server, a mapping is none."""
     with pytest.raises(SystemExit):

@@ -8,7 +8,7 @@ updated when that changes.
 
 from weir_operator.manifests.object_names import Role, budget_name, labels, selector
 from weir_operator.manifests.owner_reference import Manifest, Owner
-from weir_operator.manifests.sizing import executors
+from weir_operator.manifests.resource_sizes import executors
 from weir_operator.resource.api_group import JOB
 from weir_operator.resource.job_spec import CheckpointedJobSpec
 

@@ -11,7 +11,7 @@ that was never validated, so all special characters are escaped.
 """
 
 from weir.api.environment_variables import WEIR_HOST
-from weir_operator.manifests import sizing
+from weir_operator.manifests import resource_sizes
 from weir_operator.manifests.driver_attempt import DriverAttempt
 from weir_operator.manifests.object_names import Role, executor_prefix, pod_labels
 from weir_operator.manifests.owner_reference import Owner
@@ -69,14 +69,14 @@ def _settings(owner: Owner, driver: DriverAttempt) -> dict[str, str]:
 
 def _memory(spec: CheckpointedJobSpec) -> dict[str, str]:
     """Split the pods' memory; a heap that the user sets leaves the rest to Python."""
-    drivers = sizing.memory_mib(spec.driver.resources)
-    executors = sizing.memory_mib(spec.executor.resources)
-    chosen = sizing.read_mib(spec.spark_conf.get("spark.executor.memory", ""))
-    heap = chosen or sizing.heap_mib(executors, sizing.EXECUTORS_HEAP)
+    drivers = resource_sizes.memory_mib(spec.driver.resources)
+    executors = resource_sizes.memory_mib(spec.executor.resources)
+    chosen = resource_sizes.read_mib(spec.spark_conf.get("spark.executor.memory", ""))
+    heap = chosen or resource_sizes.heap_mib(executors, resource_sizes.EXECUTORS_HEAP)
     return {
-        "spark.driver.memory": f"{sizing.heap_mib(drivers, sizing.DRIVERS_HEAP)}m",
+        "spark.driver.memory": f"{resource_sizes.heap_mib(drivers, resource_sizes.DRIVERS_HEAP)}m",
         "spark.executor.memory": f"{heap}m",
-        "spark.executor.memoryOverhead": f"{sizing.overhead_mib(executors, heap)}m",
+        "spark.executor.memoryOverhead": f"{resource_sizes.overhead_mib(executors, heap)}m",
     }
 
 
@@ -104,7 +104,7 @@ def _executors(spec: CheckpointedJobSpec) -> dict[str, str]:
     slots = spec.slots_per_executor
     limit = limits.get("cpu")
     return {
-        "spark.executor.instances": str(sizing.executors(spec)),
+        "spark.executor.instances": str(resource_sizes.executors(spec)),
         "spark.executor.cores": str(slots * SLOT_CORES + 1),
         "spark.weir.slotCores": str(SLOT_CORES),
         "spark.kubernetes.executor.request.cores": requests.get("cpu") or limit or str(slots),

@@ -21,7 +21,7 @@ from weir.errors import JobRejected
 from weir.rest import job_registry
 from weir.storage import savepoint_disposal
 from weir.storage.inspection import operators_of, states_of
-from weir.storage.snapshot_diff import differences
+from weir.storage.savepoint_diff import differences
 from weir.storage.store_by_scheme import StoreByScheme
 from weir.storage.stores import as_url
 

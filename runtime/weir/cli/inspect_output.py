@@ -27,7 +27,7 @@ from weir.storage.inspection import (
     StateFileReaders,
 )
 from weir.storage.object_store import ObjectStore
-from weir.storage.snapshot_diff import Difference, types_of
+from weir.storage.savepoint_diff import Difference, types_of
 from weir.storage.store_by_scheme import StoreByScheme
 
 

@@ -38,7 +38,7 @@ from weir.driver.statistics import Statistics
 from weir.driver.storage_actions import StorageActions
 from weir.driver.trace import InitialState, Trace
 from weir.errors import WeirError
-from weir.storage.log_entries import JobLog
+from weir.storage.job_log_store import JobLog
 from weir.storage.stores import ObjectStore
 from weir.wire.authenticated_sockets import Address, Listener, Purpose, Tls
 

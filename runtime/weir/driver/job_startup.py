@@ -22,7 +22,7 @@ from weir.core.snapshots import Manifest
 from weir.core.topology import Topology
 from weir.errors import JobRejected
 from weir.storage import manifests
-from weir.storage.log_entries import JobLog
+from weir.storage.job_log_store import JobLog
 from weir.storage.retries import retry_until_available
 from weir.storage.stores import ObjectStore
 

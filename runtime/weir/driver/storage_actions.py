@@ -14,7 +14,7 @@ from weir.core.coordinator import actions, events
 from weir.core.job_master import Event
 from weir.errors import JobRejected
 from weir.storage import manifests
-from weir.storage.log_entries import JobLog
+from weir.storage.job_log_store import JobLog
 from weir.storage.stores import ObjectStore, WriteFailed
 
 log = logging.getLogger("weir.driver")

@@ -23,7 +23,7 @@ from weir.core.retention import StorageFacts, StoredFile, garbage
 from weir.core.snapshots import Manifest
 from weir.errors import JobRejected, Unavailable
 from weir.storage import manifests
-from weir.storage.log_entries import JobLog
+from weir.storage.job_log_store import JobLog
 from weir.storage.object_store import RETRY_AFTER_S, ObjectStore
 
 Entries = tuple[tuple[int, Entry], ...]

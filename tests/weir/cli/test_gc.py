@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from weir.cli.__main__ import app
 from weir.core.ids import CheckpointId, Epoch
 from weir.core.log_entries import EpochTaken
-from weir.storage.log_entries import JobLog
+from weir.storage.job_log_store import JobLog
 from weir.storage.stores import store_for
 
 LEFT = "chk-3/sums-0-keyed-0-e1-a1"

@@ -64,7 +64,7 @@ BARRIER = Barrier(7, CHECKPOINT, AlignmentType.ALIGNED, 100, "store/orders/chk-7
 SOURCE = ((READ_0, FIRST),)
 
 
-def told(action):
+def line_of(action):
     line = describe_action(action, "orders")
     return line.level, line.text
 
@@ -74,7 +74,7 @@ def told(action):
 
 def test_the_trigger_is_told_with_type_and_time():
     """C21: triggering."""
-    assert told(ReportTriggered(7, SAVEPOINT, 100)) == (
+    assert line_of(ReportTriggered(7, SAVEPOINT, 100)) == (
         INFO,
         "Triggering checkpoint 7 (type=SAVEPOINT) @ 100 for job orders.",
     )
@@ -82,7 +82,7 @@ def test_the_trigger_is_told_with_type_and_time():
 
 def test_the_completion_is_told_with_bytes_duration_and_finalization_time():
     """C21: completed with bytes, duration and finalization time."""
-    assert told(ReportCompleted(a_manifest(7), 120, 30)) == (
+    assert line_of(ReportCompleted(a_manifest(7), 120, 30)) == (
         INFO,
         (
             "Completed checkpoint 7 for job orders "
@@ -93,16 +93,20 @@ def test_the_completion_is_told_with_bytes_duration_and_finalization_time():
 
 def test_the_abort_is_told_with_its_reason():
     """C21 C10: aborted with reason, louder when it counts against the job."""
-    assert told(ReportAborted(7, EXPIRED, "it took too long")) == (
+    assert line_of(ReportAborted(7, EXPIRED, "it took too long")) == (
         WARNING,
         "Aborted checkpoint 7 for job orders (CHECKPOINT_EXPIRED): it took too long.",
     )
-    assert told(ReportAborted(7, Reason.CHECKPOINT_SUBSUMED, "a newer one was faster"))[0] is INFO
+    assert (
+        line_of(ReportAborted(7, Reason.CHECKPOINT_SUBSUMED, "a newer one was faster"))[0] is INFO
+    )
 
 
 def test_a_request_that_never_became_a_checkpoint_is_told_with_its_row():
     """C21 C10: there is no id to name."""
-    assert told(ReportAborted(0, Reason.NOT_ALL_REQUIRED_TASKS_RUNNING, "sum-0 is down", 3)) == (
+    assert line_of(
+        ReportAborted(0, Reason.NOT_ALL_REQUIRED_TASKS_RUNNING, "sum-0 is down", 3)
+    ) == (
         INFO,
         (
             "Failed to trigger checkpoint for job orders (NOT_ALL_REQUIRED_TASKS_RUNNING): "
@@ -114,7 +118,7 @@ def test_a_request_that_never_became_a_checkpoint_is_told_with_its_row():
 @pytest.mark.parametrize("reason", Reason)
 def test_every_reason_is_told_by_its_name_and_with_its_message(reason):
     """C10: every end of a checkpoint carries one reason, and the log shows which."""
-    level, text = told(ReportAborted(7, reason, "the message"))
+    level, text = line_of(ReportAborted(7, reason, "the message"))
 
     assert f"({reason.name}): the message." in text
     assert level is (WARNING if reason.counts else INFO)
@@ -127,7 +131,7 @@ def test_the_line_of_an_expired_checkpoint_names_the_slowest_subtask():
     for subtask in (READ_0, SUM_0, WRITE_0):
         story.ack(checkpoint, subtask)
 
-    _, text = told(only(ReportAborted, story.at(300)))
+    _, text = line_of(only(ReportAborted, story.at(300)))
 
     assert text == (
         "Aborted checkpoint 1 for job orders (CHECKPOINT_EXPIRED): the checkpoint did not complete "
@@ -147,7 +151,7 @@ def test_a_restore_is_told_to_the_letter():
     """C15: Restoring job J from Checkpoint N @ T located at P."""
     manifest = replace(a_manifest(7), taken_at=1234)
 
-    assert told(restoring(RestoreManifest(manifest, since=0))) == (
+    assert line_of(restoring(RestoreManifest(manifest, since=0))) == (
         INFO,
         "Restoring job orders from Checkpoint 7 @ 1234 located at store/orders/chk-7",
     )
@@ -155,14 +159,14 @@ def test_a_restore_is_told_to_the_letter():
 
 def test_a_restore_from_a_savepoint_says_so():
     """C15 C13: whichever it was."""
-    _, text = told(restoring(RestoreManifest(a_manifest(7, SAVEPOINT), since=0)))
+    _, text = line_of(restoring(RestoreManifest(a_manifest(7, SAVEPOINT), since=0)))
 
     assert text == "Restoring job orders from Savepoint 7 @ 0 located at store/orders/chk-7"
 
 
 def test_a_start_from_nothing_is_told_to_the_letter():
     """C15: No checkpoint found during restore."""
-    assert told(restoring(RestoreNothing())) == (INFO, "No checkpoint found during restore.")
+    assert line_of(restoring(RestoreNothing())) == (INFO, "No checkpoint found during restore.")
 
 
 def test_who_starts_where_is_told_apart():
@@ -304,7 +308,7 @@ LINES = [
 @pytest.mark.parametrize(("action", "level", "text"), LINES)
 def test_every_action_has_a_line(action, level, text):
     """C21: the actions are the log; the messages of a user's operator are not logged."""
-    found, said = told(action)
+    found, said = line_of(action)
 
     assert found is level
     assert said.startswith(text)

@@ -304,11 +304,11 @@ def test_a_region_comes_back_while_the_job_keeps_running():
     """R4, C2: the status stays RUNNING throughout, so the scheduler is not disturbed."""
     job = a_running_job(FORWARDED)
 
-    told = [*job.failed(SUM_0), *job.later(), *job.restored(), *job.up(*FIRST)]
+    actions = [*job.failed(SUM_0), *job.later(), *job.restored(), *job.up(*FIRST)]
 
-    assert statuses(told) == []
-    assert FindRestorePoint(2, FIRST) in told
-    assert Deploy(2, ((READ_0, "a"), (SUM_0, "a"))) in told
+    assert statuses(actions) == []
+    assert FindRestorePoint(2, FIRST) in actions
+    assert Deploy(2, ((READ_0, "a"), (SUM_0, "a"))) in actions
 
 
 def test_the_failure_of_all_that_is_unfinished_is_that_of_the_whole_job():
@@ -316,10 +316,10 @@ def test_the_failure_of_all_that_is_unfinished_is_that_of_the_whole_job():
     job = a_running_job(FORWARDED)
     job.finished(*FIRST)
 
-    told = job.failed(SUM_1)
+    actions = job.failed(SUM_1)
 
-    assert only(ReportRestart, told).whole_job
-    assert statuses(told) == [JobStatus.RESTARTING]
+    assert only(ReportRestart, actions).whole_job
+    assert statuses(actions) == [JobStatus.RESTARTING]
 
 
 def test_finished_subtasks_of_a_failed_region_restart_with_it():
@@ -327,10 +327,10 @@ def test_finished_subtasks_of_a_failed_region_restart_with_it():
     job = a_running_job(FORWARDED)
     job.finished(READ_0)
 
-    told = job.failed(SUM_0)
+    actions = job.failed(SUM_0)
 
-    assert only(ReportRestart, told).subtasks == FIRST
-    assert only(ResetSubtasks, told).subtasks == (SUM_0,)
+    assert only(ReportRestart, actions).subtasks == FIRST
+    assert only(ResetSubtasks, actions).subtasks == (SUM_0,)
 
 
 def test_finished_subtasks_of_other_regions_stay_finished():

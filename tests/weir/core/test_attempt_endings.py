@@ -122,10 +122,10 @@ def test_a_region_whose_peers_still_deploy_restarts_with_the_failed_one():
     job = a_deploying_job(APART)
     job.up(READ_0)
 
-    told = job.failed(READ_1)
+    actions = job.failed(READ_1)
 
-    assert only(ReportRestart, told).subtasks == (READ_1, SUM_0, SUM_1)
-    assert each(ResetSubtasks, told) == [
+    assert only(ReportRestart, actions).subtasks == (READ_1, SUM_0, SUM_1)
+    assert each(ResetSubtasks, actions) == [
         ResetSubtasks("a", (SUM_0,)),
         ResetSubtasks("b", (READ_1, SUM_1)),
     ]
@@ -204,11 +204,11 @@ def test_after_the_last_savepoint_a_failure_is_just_another_end(bad_news):
     job = a_running_job(strategy=NoRestart())
     job.tell(StopConfirmed())
 
-    told = job.tell(bad_news)
+    actions = job.tell(bad_news)
 
-    assert each(ReportRestart, told) == []
-    assert ResetSubtasks("a", FIRST) in told
-    assert statuses(told) == [JobStatus.STOPPED]
+    assert each(ReportRestart, actions) == []
+    assert ResetSubtasks("a", FIRST) in actions
+    assert statuses(actions) == [JobStatus.STOPPED]
 
 
 def test_a_savepoint_that_completes_after_a_failure_still_stops_the_job():

@@ -91,9 +91,9 @@ def test_a_trigger_is_told_to_each_target_in_its_slot(driver):
 
 def test_notices_and_splits_go_the_same_way(driver):
     """C4, C8, C9: on one link, in the order in which they were decided."""
-    told = ((SUM_0, FIRST),)
-    driver.do(actions.NotifyAborted(CheckpointId(1), told))
-    driver.do(actions.NotifyCompleted(CheckpointId(2), CHECKPOINT, told, leaving=True))
+    targets = ((SUM_0, FIRST),)
+    driver.do(actions.NotifyAborted(CheckpointId(1), targets))
+    driver.do(actions.NotifyCompleted(CheckpointId(2), CHECKPOINT, targets, leaving=True))
     driver.do(actions.SendToSubtask("read", (READ_0, FIRST), AssignSplit(SplitId("one"))))
     assert driver.slots.asked == [
         ("send_to_subtask", HERE, SUM_0, FIRST, CheckpointAborted(1)),

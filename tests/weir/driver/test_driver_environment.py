@@ -14,14 +14,14 @@ def test_a_driver_that_is_told_nothing_leaves_everything_to_its_script():
 
 def test_an_operator_says_which_job_and_which_attempt_it_is():
     """K2 C12: an attempt means that an operator manages the job."""
-    told = driver_environment_of(
+    environment = driver_environment_of(
         {"WEIR_JOB": "orders", "WEIR_ATTEMPT": "3", "WEIR_DEPLOYMENT": "orders-2"}
     )
 
-    assert told == DriverEnvironment(
+    assert environment == DriverEnvironment(
         "orders-2", job="orders", attempt=3, takes_over=True, reruns=True
     )
-    assert told.is_managed
+    assert environment.is_managed
 
 
 def test_attempt_zero_is_an_attempt():
@@ -66,8 +66,8 @@ def test_without_a_place_for_it_no_last_report_is_left():
 
 def test_whoever_names_the_submission_replaces_its_drivers():
     """K2, C17: an operator need not ask for a takeover by its next driver, or for a rerun."""
-    told = driver_environment_of({"WEIR_DEPLOYMENT": "orders-2"})
-    assert (told.takes_over, told.reruns) == (True, True)
+    environment = driver_environment_of({"WEIR_DEPLOYMENT": "orders-2"})
+    assert (environment.takes_over, environment.reruns) == (True, True)
 
 
 @pytest.mark.parametrize(
@@ -75,5 +75,5 @@ def test_whoever_names_the_submission_replaces_its_drivers():
 )
 def test_a_command_line_says_what_else_a_start_may_do(variable, said):
     """C17, R6."""
-    told = driver_environment_of({variable: "true"})
-    assert (told.takes_over, told.reruns) == said
+    environment = driver_environment_of({variable: "true"})
+    assert (environment.takes_over, environment.reruns) == said

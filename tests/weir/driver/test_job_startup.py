@@ -22,7 +22,7 @@ from weir.driver.job_startup import (
 )
 from weir.errors import JobRejected, Unavailable
 from weir.storage import manifests
-from weir.storage.log_entries import JobLog
+from weir.storage.job_log_store import JobLog
 from weir.storage.object_store import NotFound, OutcomeUnknown, WriteFailed
 
 WISH = RestoreRequest("first submission")

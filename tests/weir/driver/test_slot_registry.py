@@ -195,7 +195,7 @@ def test_what_is_told_to_a_subtask_carries_its_attempt(bench):
 
 def test_a_slot_that_is_gone_hears_nothing(bench):
     """R1: its loss is, or will be, an event."""
-    bench.slots.send_to_subtask(SlotId("nobody"), SUM_0, FIRST, CheckpointAborted(1))
+    bench.slots.send_to_subtask(SlotId("unknown"), SUM_0, FIRST, CheckpointAborted(1))
     assert bench.heard.empty()
 
 

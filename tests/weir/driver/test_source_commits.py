@@ -65,11 +65,11 @@ def store():
 
 @pytest.fixture
 def commits(source, store):
-    told = SourceCommits({READ: source, MORE: FakeSource()}, store)
-    told.start()
-    yield told
+    commits = SourceCommits({READ: source, MORE: FakeSource()}, store)
+    commits.start()
+    yield commits
     source.may_hear.set()
-    told.close()
+    commits.close()
 
 
 def completed(commits, seen, free=(), reading=(), kind=CheckpointKind.CHECKPOINT):

@@ -28,7 +28,7 @@ from weir.errors import JobRejected
 from weir.ports.operators import TaskInfo
 from weir.slot.aggregate import AggregateOperator
 from weir.storage import manifests, state_files
-from weir.storage.log_entries import JobLog
+from weir.storage.job_log_store import JobLog
 from weir.storage.memory_store import MemoryStore
 
 COUNTS = OperatorId("counts")

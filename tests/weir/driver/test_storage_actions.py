@@ -11,7 +11,7 @@ from weir.core.log_entries import EpochTaken, IdsReserved
 from weir.driver.storage_actions import StorageActions
 from weir.errors import JobRejected, Unavailable
 from weir.storage import manifests
-from weir.storage.log_entries import JobLog
+from weir.storage.job_log_store import JobLog
 from weir.storage.object_store import OutcomeUnknown, WriteFailed
 
 REFUSED = JobRejected("no access", "the bucket is not ours", "name another")

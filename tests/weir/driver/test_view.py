@@ -96,16 +96,16 @@ class Driver:
         self.slots = SlotRegistry()
         self.why = ""
         self.requests = PendingRequests()
-        self.told = []
+        self.events = []
 
     def ask(self, kind, location="", key=""):
-        return self.requests.ask(self.told.append, kind, location, key)[0]
+        return self.requests.ask(self.events.append, kind, location, key)[0]
 
     def outcome_of(self, request):
         return self.requests.find(request)
 
     def cancel(self):
-        self.told.append(CancelRequested())
+        self.events.append(CancelRequested())
 
     # -- what happens to it
 
@@ -282,7 +282,7 @@ def test_what_is_not_known_is_none(driver, view):
 
     assert view.checkpoint(6) is None
     assert view.task(6, "sums") is None
-    assert view.task(7, "nobody") is None
+    assert view.task(7, "unknown") is None
 
 
 def test_the_settings_are_those_that_were_submitted(driver):
@@ -369,7 +369,7 @@ def test_a_request_that_came_to_nothing_is_reported_with_its_reason(driver, view
 
 def test_only_the_last_requests_are_reported_the_newest_at_the_end(driver, view):
     """X3: a report is bounded."""
-    assert driver.told == []
+    assert driver.events == []
     for number in range(70):
         view.order(TakeCheckpoint(), f"nonce-{number}")
     keys = [request.id for request in view.report().requests]
@@ -393,7 +393,7 @@ def test_an_order_becomes_an_event_of_the_loop(driver, view, order, kind):
     """C11: the coordinator chooses the location if the user does not."""
     request = view.order(order, "")
 
-    assert driver.told == [CheckpointRequested(request, kind, "")]
+    assert driver.events == [CheckpointRequested(request, kind, "")]
     assert view.request(request).status is RequestStatus.IN_PROGRESS
 
 
@@ -401,7 +401,7 @@ def test_each_savepoint_gets_a_directory_of_its_own_below_the_target(driver, vie
     """S10: as Flink does; two savepoints of one target do not meet."""
     view.order(TakeSavepoint("s3://b/d/"), "one")
     view.order(TakeSavepoint("s3://b/d/"), "two")
-    one, two = (event.location for event in driver.told)
+    one, two = (event.location for event in driver.events)
 
     assert one != two
     assert one.startswith("s3://b/d/savepoint-")
@@ -412,14 +412,14 @@ def test_without_a_target_the_configured_directory_is_taken(driver):
     config = load_config({"checkpointing": {"savepointDir": "s3://b/savepoints"}})
     DriverView(Described(config=config), driver).order(Stop(), "")
 
-    assert driver.told[0].location.startswith("s3://b/savepoints/savepoint-")
+    assert driver.events[0].location.startswith("s3://b/savepoints/savepoint-")
 
 
 @pytest.mark.parametrize("order", [TakeSavepoint("s3://b/d"), Cancel()])
 def test_the_same_key_is_the_same_request(driver, view, order):
     """K3: sent once, however often the client repeats it."""
     assert view.order(order, "upgrade-7") == view.order(order, "upgrade-7") == "upgrade-7"
-    assert len(driver.told) == 1
+    assert len(driver.events) == 1
 
 
 def test_a_key_whose_answer_was_forgotten_is_a_new_request(driver, view):
@@ -441,7 +441,7 @@ def test_a_key_of_another_order_is_refused(driver, view):
     with pytest.raises(JobRejected, match=r"upgrade-7 .* belongs to another request .* new key"):
         view.order(Stop(), "upgrade-7")
 
-    assert len(driver.told) == 1
+    assert len(driver.events) == 1
 
 
 def test_a_job_that_is_over_takes_no_orders(driver, view):
@@ -490,7 +490,7 @@ def test_a_cancel_ends_with_the_job(driver, view, status, ends):
     request = view.order(Cancel(), "")
     driver.at(1, ReportStatus(status, 0))
 
-    assert driver.told == [CancelRequested()]
+    assert driver.events == [CancelRequested()]
     assert view.request(request).status == ends
 
 

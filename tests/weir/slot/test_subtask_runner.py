@@ -40,7 +40,7 @@ from weir.slot.snapshot_uploads import (
 )
 from weir.slot.snapshot_writer import SnapshotWriter
 from weir.slot.subtask_runner import OUTPUT_LIMIT, SubtaskRunner
-from weir.wire.control_messages import Abort
+from weir.wire.control_messages import CheckpointAborted
 
 TOPOLOGY = a_chain(FakeSource(), FakeSink()).topology
 A, B = (ChannelId(EdgeId("rows"), sender, 0) for sender in (0, 1))
@@ -330,7 +330,7 @@ def test_the_files_of_an_upload_that_ended_too_late_are_discarded():
     *_, start, _ = runner.reach(A, a_barrier(7), Millis(0))
     start.upload.is_busy = False
     discard = DiscardUpload(start.upload)
-    assert runner.read_mail(Abort(CheckpointId(7)), Millis(0)) == [discard]
+    assert runner.read_mail(CheckpointAborted(CheckpointId(7)), Millis(0)) == [discard]
     uploaded = SnapshotUploaded(CheckpointId(7), start.snapshot, Timings())
     assert runner.read_mail(uploaded, Millis(0)) == []
 

@@ -34,7 +34,7 @@ from weir.storage.garbage_collection import (
     unreferenced,
     written_at,
 )
-from weir.storage.log_entries import JobLog
+from weir.storage.job_log_store import JobLog
 from weir.storage.memory_store import MemoryStore
 from weir.storage.stores import store_for
 

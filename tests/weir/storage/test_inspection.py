@@ -9,7 +9,7 @@ from weir.errors import JobRejected
 from weir.state.snapshot_files import read_list
 from weir.state.state_file_reader import header_of
 from weir.storage.inspection import StateFileReaders, describe, find, operators_of, states_of
-from weir.storage.snapshot_diff import differences
+from weir.storage.savepoint_diff import differences
 from weir.storage.stores import store_for
 
 STORE = store_for("file://")

@@ -14,7 +14,7 @@ from weir_operator.controller.watch_probe import WatchProbe
 
 
 @dataclass
-class Bell:
+class FakeWorkQueue:
     """A work queue that only records."""
 
     enqueued: list[NamespacedName] = field(default_factory=list)
@@ -24,10 +24,10 @@ class Bell:
 
 
 class Watching:
-    """Watches with two bells."""
+    """Watches with two work queues."""
 
     def __init__(self):
-        self.jobs, self.snapshots = Bell(), Bell()
+        self.jobs, self.snapshots = FakeWorkQueue(), FakeWorkQueue()
         self.cache = InformerCache()
         probe = WatchProbe(FakeApiServer(), "weir-system")
         self.watches = Informers(self.cache, self.jobs, self.snapshots, probe)

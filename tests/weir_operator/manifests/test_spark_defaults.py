@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sample_driver import a_config, a_spec
-from weir_operator.manifests.sizing import executors, read_mib
+from weir_operator.manifests.resource_sizes import executors, read_mib
 from weir_operator.manifests.spark_defaults import QUICK_STARTS
 from weir_operator.resource.spark_conf import rejected_settings
 

@@ -1,6 +1,6 @@
 """A processor is given its keys as PySpark gives them, before and after a restore."""
 
-# ruff: noqa: ARG002, N802, N803 - the names are PySpark's, and so are those nobody needs
+# ruff: noqa: ARG002, N802, N803 - the names are PySpark's, and so are those without a use
 
 from datetime import UTC, date, datetime
 

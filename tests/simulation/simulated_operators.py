@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from simulation.external import External, FencedOut
-from simulation.rows import GROUPS, Content, Row, Rows, key_of, time_of
+from simulation.row_values import GROUPS, Content, Row, Rows, key_of, time_of
 from simulation.scenario import MAX_PARALLELISM, Chances
 from simulation.world import World
 from weir.core.enumerator import AssignSplit, Message

@@ -9,7 +9,7 @@ from weir.core.ids import CheckpointId, Epoch
 from weir.core.log_entries import CheckpointLogged, EpochTaken, IdsReserved
 from weir.core.snapshots import CheckpointKind
 from weir.errors import JobRejected, Unavailable
-from weir.storage.log_entries import JobLog
+from weir.storage.job_log_store import JobLog
 from weir.storage.memory_store import MemoryStore
 from weir.storage.stores import OutcomeUnknown
 
