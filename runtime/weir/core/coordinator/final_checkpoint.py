@@ -51,7 +51,14 @@ def final_notice(state: Coordinator, pending: Logging) -> FinalNotice | None:
     if not leaving or not all_or_some:
         return state.subtasks.final_notice
     checkpoint = pending.properties.checkpoint
+    leaving |= _not_left_yet(state)
     return FinalNotice(checkpoint, kind, leaving, due=state.clock.after(RETRY_MS))
+
+
+def _not_left_yet(state: Coordinator) -> frozenset[SubtaskId]:
+    """Subtasks whose notice may be lost: a checkpoint without their end does not withdraw it."""
+    notice = state.subtasks.final_notice
+    return notice.leaving & frozenset(state.subtasks.running) if notice else frozenset()
 
 
 def _is_at_end(state: Coordinator, ack: SubtaskAcked) -> bool:

@@ -159,6 +159,21 @@ def test_who_may_leave_is_told_again_until_it_has_left():
     assert next_deadline(story.state) is None
 
 
+def test_a_later_checkpoint_does_not_withdraw_a_notice_that_may_be_lost():
+    """C14: the other half of a union operator has left since, so this one would stay for ever."""
+    story = a_running_job(Policy(max_concurrent=2), topology=UNION_SUM)
+    first, second = story.trigger(), story.trigger()
+    for checkpoint in (first, second):
+        for subtask in (READ_0, SUM_0, SUM_1):
+            story.ack(checkpoint, subtask, reached_end=True)
+    story.complete(first)
+    story.finished(SUM_0)
+    story.ack(second, WRITE_0, reached_end=True)
+    story.complete(second)
+
+    assert SUM_1 in leaving(story.later(200))
+
+
 def test_a_restart_takes_back_that_somebody_may_leave():
     """C14 R1: what comes back has rows to process again."""
     story = a_running_job()
