@@ -22,7 +22,7 @@ SHELL_BUGS = (
         "weir.storage.file_store",
         "    if problem.errno in _BEFORE_THE_NAME:\n",
         "    if True:\n",
-        (f"{_STORAGE}/test_files.py",),
+        (f"{_STORAGE}/test_file_store.py",),
         is_scheduled=True,
     ),
     Bug(
@@ -184,7 +184,7 @@ SHELL_BUGS = (
         "weir.storage.garbage_collection",
         "        yield from (file.path for file in manifest.files())\n",
         "        yield from ()\n",
-        (f"{_STORAGE}/test_collecting.py",),
+        (f"{_STORAGE}/test_garbage_collection.py",),
     ),
     # S12: the schemas of state
     Bug(
@@ -237,7 +237,7 @@ SHELL_BUGS = (
         "            return self._failed(upload, Reason.CHECKPOINT_ASYNC_EXCEPTION, problem)\n",
         "Exception as problem:\n"
         "            return self._failed(upload, Reason.CHECKPOINT_ASYNC_EXCEPTION, problem)\n",
-        (f"{_SLOT}/test_uploads.py",),
+        (f"{_SLOT}/test_snapshot_uploads.py",),
     ),
     Bug(
         "a panic ends the slot without a reason",
@@ -297,7 +297,7 @@ SHELL_BUGS = (
         "weir.slot.source_operator",
         "                self._exhausted = max(self._exhausted, current.latest)\n",
         "",
-        (f"{_SLOT}/test_reading.py", f"{_SLOT}/test_watermarks.py"),
+        (f"{_SLOT}/test_source_operator.py", f"{_SLOT}/test_watermarks.py"),
     ),
     Bug(
         "the time of exhausted splits is in no checkpoint",
@@ -305,7 +305,7 @@ SHELL_BUGS = (
         "weir.slot.source_operator",
         "        self._restore_time(restored_state.lists.get(EVENT_TIME, ()))\n",
         "",
-        (f"{_SLOT}/test_reading.py", f"{_SLOT}/test_watermarks.py"),
+        (f"{_SLOT}/test_source_operator.py", f"{_SLOT}/test_watermarks.py"),
     ),
     Bug(
         "a reader is idle while its request is under way",
@@ -313,7 +313,7 @@ SHELL_BUGS = (
         "weir.slot.source_operator",
         "return self._knows_of_none and not self._open",
         "return not self._open",
-        (f"{_SLOT}/test_reading.py",),
+        (f"{_SLOT}/test_source_operator.py",),
     ),
     Bug(
         "time turns back when an idle channel goes on",

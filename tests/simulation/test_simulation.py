@@ -5,13 +5,16 @@ import subprocess
 import sys
 from collections import Counter
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from simulation.bugs import BUGS
 from simulation.runner import run_one
 from simulation.scenario import SHAPES, Chances, draw
 from simulation.simulation import Simulation
+from simulation.source_patch import Bug
 from weir.core.policy import Policy
 
 ROOT = Path(__file__).parent.parent.parent
@@ -22,6 +25,17 @@ def test_the_same_seeds_give_the_same_histories_under_any_hash_seed() -> None:
     digests = {_digest(hash_seed) for hash_seed in ("1", "2")}
 
     assert len(digests) == 1
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_a_planted_bug_finds_its_passage_and_its_tests(bug: Bug) -> None:
+    """A plain run plants a sample, so the others are held to the source here."""
+    spec = find_spec(bug.module)
+
+    assert spec is not None
+    assert spec.origin is not None
+    assert Path(spec.origin).read_text().count(bug.passage) == 1
+    assert [proof for proof in bug.proofs if not (ROOT / proof).exists()] == []
 
 
 def _digest(hash_seed: str) -> str:

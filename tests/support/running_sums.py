@@ -97,7 +97,7 @@ class Program:
         given = self._setting
         builder = (
             WeirSession.builder.appName(NAME)
-            .config("spark.python.daemon.module", "fault_injecting_daemon")
+            .config("spark.python.daemon.module", "faulty_daemon")
             .config("spark.driver.extraJavaOptions", SHORT_LIVED_JVM)
             .config("spark.ui.enabled", "false")
             .config("weir.parallelism", given.parallelism)

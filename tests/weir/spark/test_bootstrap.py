@@ -201,11 +201,11 @@ def test_a_timer_may_be_for_a_timestamp(session, tmp_path):
 REFUSED = {
     "a list without an order": (
         lambda s, f: s.withListState("u", "seen", f, key=["key"], value=["value"], order=[]),
-        "'seen' of u: no column defines the order of the list",
+        "'seen' of u cannot be made: no column defines the order of the list",
     ),
     "a map without user keys": (
         lambda s, f: s.withMapState("u", "m", f, key=["key"], userKey=[], value=["value"]),
-        "'m' of u: a map has user keys; name their columns",
+        "'m' of u cannot be made: a map has user keys",
     ),
     "a user key that is a collection": (
         lambda s, f: s.withMapState(
@@ -220,23 +220,23 @@ REFUSED = {
     ),
     "a timer for a text": (
         lambda s, f: s.withTimers("u", f, key=["key"], expires="parity", timeMode="EventTime"),
-        "'parity' is string; a timer is for a timestamp",
+        "'parity' is string. Remedy: give a timestamp",
     ),
     "a time that does not exist": (
         lambda s, f: s.withTimers("u", f, key=["key"], expires="at", timeMode="None"),
-        "timers do not go by 'None'; choose of ProcessingTime, EventTime",
+        "timers do not go by 'None'. Remedy: choose ProcessingTime or EventTime",
     ),
     "an aggregation that is a processor": (
         lambda s, f: s.withAggregates("u", f, key=["key"]).withKeyedState(
             "u", "total", f, key=["key"], value=["value"]
         ),
-        "'aggregates' and 'total' of u cannot be one operator's",
+        "'aggregates' and 'total' of u cannot belong to one operator",
     ),
     "two keys of one operator": (
         lambda s, f: s.withKeyedState("u", "a", f, key=["key"], value=["value"]).withKeyedState(
             "u", "b", f, key=["parity"], value=["value"]
         ),
-        "'a' and 'b' of u cannot be one operator's: both must have the same key",
+        "'a' and 'b' of u cannot belong to one operator: all states of an operator have",
     ),
     "a state that is given twice": (
         lambda s, f: s.withKeyedState("u", "a", f, key=["key"], value=["value"]).withKeyedState(
@@ -286,7 +286,9 @@ def test_a_key_with_two_rows_is_refused(totals, tmp_path):
         "sums", "total", doubled, key=["key"], value=["total"]
     )
 
-    with pytest.raises(JobRejected, match=r"'total' of sums: key \{'key': 7\} has 2 rows"):
+    with pytest.raises(
+        JobRejected, match=r"'total' of sums cannot be written: key \{'key': 7\} has 2 rows"
+    ):
         savepoint.write(str(tmp_path / "s"))
     assert not (tmp_path / "s/_metadata").exists()
 
@@ -341,7 +343,7 @@ def test_a_struct_key_with_two_rows_is_refused():
 
 def test_a_column_that_is_not_there_is_refused(totals):
     """U3: with those that are."""
-    with pytest.raises(JobRejected, match="'sum' is not in the frame; choose of key, total"):
+    with pytest.raises(JobRejected, match=r"'sum' is not in the frame\. Remedy: choose one of key"):
         Savepoint.new(16).withKeyedState("sums", "total", totals, key=["key"], value=["sum"])
 
 

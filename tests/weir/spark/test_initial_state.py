@@ -87,7 +87,10 @@ def test_the_dataframe_stays_behind_and_its_columns_travel(beginnings):
 @pytest.mark.parametrize(
     ("grouped", "said"),
     [
-        (lambda frame: frame, "initialState is a DataFrame; give a DataFrame of Spark that is"),
+        (
+            lambda frame: frame,
+            "initialState is a DataFrame: it must be a DataFrame of Spark that is",
+        ),
         (lambda frame: frame.groupBy("begin"), r"by \(word string\) and its initialState by"),
         (lambda frame: frame.groupBy(F.upper("name")), "group both by plain columns"),
         (lambda frame: frame.groupBy("name", "begin"), "in the same order"),

@@ -199,7 +199,9 @@ def test_a_script_that_says_nothing_changes_nothing():
 
 def test_a_setting_that_is_neither_true_nor_false_is_refused():
     """U3."""
-    with pytest.raises(JobRejected, match=r"weir\.takeOver = maybe: .* use true or false"):
+    with pytest.raises(
+        JobRejected, match=r"weir\.takeOver = maybe is not allowed: .* use true or false"
+    ):
         with_start_settings(DriverEnvironment(""), {"takeOver": "maybe"})
 
 
