@@ -119,7 +119,7 @@ def test_metrics_that_nobody_could_read_are_not_promised(helm):
     monitored = "metrics.podMonitor.enabled=true"
     prometheus = "networkPolicy.from[0].namespaceSelector.matchLabels.name=monitoring"
 
-    assert "name your Prometheus" in refusal(helm, monitored)
+    assert "add your Prometheus" in refusal(helm, monitored)
     assert "PodMonitor" in kinds(helm.objects(PLAIN, monitored, prometheus))
 
 
