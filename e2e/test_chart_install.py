@@ -114,7 +114,7 @@ def test_several_operators_do_not_leave_at_once(helm):
     assert "PodDisruptionBudget" not in kinds(helm.objects(PLAIN))
 
 
-def test_metrics_that_nobody_could_read_are_not_promised(helm):
+def test_a_pod_monitor_that_no_peer_may_scrape_is_refused(helm):
     """K9 U3: a PodMonitor behind a policy that allows no traffic."""
     monitored = "metrics.podMonitor.enabled=true"
     prometheus = "networkPolicy.from[0].namespaceSelector.matchLabels.name=monitoring"

@@ -28,7 +28,7 @@ def test_one_that_hung_and_wakes_up_is_fenced(scenario):
     is_one_driver(scenario)
 
 
-def test_one_that_nobody_could_see_and_that_never_stopped_is_fenced(scenario):
+def test_a_driver_that_ran_on_behind_a_stopped_kubelet_is_fenced(scenario):
     """C17 K3: its kubelet was stopped, nothing else."""
     survived(scenario, kubelet_stopped)
 

@@ -72,7 +72,7 @@ def expect_none(problems):
 
 
 @each_scenario
-def test_a_scene_that_nobody_disturbs_ends_as_it_should(run, scenario):
+def test_an_undisturbed_scenario_breaks_no_promise(run, scenario):
     """K3 K4 K5 K6: no promise is broken on the way."""
     expect_none(run.undisturbed[scenario].broken)
 

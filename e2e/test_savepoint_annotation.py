@@ -62,7 +62,7 @@ def test_rows_went_on_meanwhile_exactly_once(job, taken):
     assert job.status()["restarts"] == 0
 
 
-def test_files_go_with_an_object_that_was_told_so(job, taken, cluster):
+def test_files_are_deleted_with_an_object_that_has_dispose_on_delete(job, taken, cluster):
     """K5: by a Job in the job's namespace."""
     name, path = taken["metadata"]["name"], taken["status"]["path"]
     kind, wish = "checkpointedjobsnapshot", '{"spec": {"disposeOnDelete": true}}'

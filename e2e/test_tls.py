@@ -97,7 +97,7 @@ def test_an_edit_turns_tls_on_and_nothing_is_lost(encrypted):
     assert encrypted.verdict().is_exactly_once, encrypted.verdict()
 
 
-def test_nobody_is_answered_in_the_clear(encrypted, asking, ours):
+def test_a_request_without_tls_gets_no_response(encrypted, asking, ours):
     """X1: only clients that use TLS and trust the job's CA."""
     health = f"{place(encrypted)}/healthz"
     trusting = Call(f"https://{health}", authority=ours.authority.read_text())
@@ -108,7 +108,9 @@ def test_nobody_is_answered_in_the_clear(encrypted, asking, ours):
     assert safe.status == 200, safe
 
 
-def test_whoever_trusts_another_authority_does_not_believe_the_driver(encrypted, asking, mistaken):
+def test_a_client_that_trusts_another_authority_rejects_the_drivers_certificate(
+    encrypted, asking, mistaken
+):
     """X1: its certificate is not taken on trust."""
     url = f"https://{place(encrypted)}/healthz"
 

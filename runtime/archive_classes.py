@@ -33,7 +33,7 @@ def main(archive: str, class_path: str = "") -> None:
     impatient = "-Dkubernetes.request.retry.backoffLimit=0"
     os.environ["SPARK_SUBMIT_OPTS"] = f"-XX:ArchiveClassesAtExit='{archive}' {impatient}"
     os.environ["SPARK_LOCAL_IP"] = HERE  # where images are made, a machine may not know its name
-    _ask_nobody(class_path)
+    _fail_to_connect(class_path)
     java = _run_locally()
     assert java.stdin is not None, "PySpark holds the JVM by it"
     java.stdin.close()  # that ends it, and it writes the archive then
@@ -54,7 +54,7 @@ def _builder(master: str) -> SparkSession.Builder:
     return builder.config("spark.ui.enabled", "false")
 
 
-def _ask_nobody(class_path: str) -> None:
+def _fail_to_connect(class_path: str) -> None:
     builder = _builder(UNREACHABLE).config("spark.driver.extraClassPath", class_path)
     try:
         builder.config("spark.kubernetes.container.image", "none").getOrCreate()

@@ -83,7 +83,7 @@ def test_what_does_not_exist_is_named(fit, arguments):
     assert f"'{arguments[-1]}'" in answer.stderr or "cluster ip" in answer.stderr
 
 
-def test_who_is_not_root_is_told_of_both_ways(fit):
+def test_a_user_who_is_not_root_sees_both_remedies(fit):
     fit.has("id", saying("1000"))
     message = refused(fit.dev("cluster", "up"))
     assert "sudo --shell" in message
@@ -102,7 +102,7 @@ def test_too_little_memory_is_named_with_what_is_needed(fit):
     assert "800 MB of memory are available" in refused(fit.dev("cluster", "up"))
 
 
-def test_a_machine_without_docker_and_containerd_is_told_what_to_install(fit):
+def test_a_machine_without_docker_and_containerd_sees_what_to_install(fit):
     fit.has("apt-get", saying("E: nothing is for sale", 100))
     for program in ("containerd", "runc"):
         (fit.home / "bin" / program).unlink()
@@ -135,7 +135,7 @@ def test_what_a_machine_left_that_was_switched_off_is_cleared_away(fit):
     assert not (run / "pki").exists()
 
 
-def test_a_half_dead_cluster_is_told_by_what_is_dead(fit):
+def test_a_half_dead_cluster_is_reported_with_its_dead_parts(fit):
     left_by_a_cluster(fit)
     fit.has("find", '#!/bin/sh\ncase "$1" in */node2) ;; *) echo 4711 ;; esac\n')
     message = refused(fit.dev("cluster", "up"))

@@ -117,7 +117,7 @@ def test_where_there_is_no_apt_the_missing_package_is_named(ready):
     assert "python3.11-venv" in answer.stderr
 
 
-def test_who_may_not_install_is_told_the_exact_command(ready):
+def test_a_user_who_may_not_install_sees_the_exact_command(ready):
     (ready.home / "no-ensurepip").touch()
     ready.has("apt-get", APT_GET)
     ready.has("id", "#!/bin/sh\necho 1000\n")

@@ -41,7 +41,7 @@ def test_the_image_runs_as_somebody_who_is_not_root():
     assert int(user) > 0
 
 
-def test_java_finds_its_classes_where_drivers_and_executors_are_told():
+def test_the_image_archives_java_classes_where_the_settings_point():
     assert f"archive_classes.py {SPARK_ARCHIVE} {SPARK_CLASSES}" in DOCKERFILE
 
 

@@ -117,6 +117,8 @@ LONG_FILE = "x = 1\n" * (house_rules.LONGEST_FILE + 1)
         (house_rules.is_named_by_a_gerund, a_module(path="runtime/weir/core/looking.py")),
         (house_rules.speaks_in_riddles, a_file("# {} asks".format("who" + "ever"))),
         (house_rules.speaks_in_riddles, a_module("# a slot is {}".format("to" + "ld"))),
+        (house_rules.speaks_in_riddles, a_module("def test_{}_asks(): ...".format("no" + "body"))),
+        (house_rules.speaks_in_riddles, a_module("was_{} = True".format("to" + "ld"))),
         (house_rules.invents_a_character, a_module("class Clerk: ...")),
         (house_rules.is_unfinished, a_file("# {}: the rest".format("todo".upper()))),
         (house_rules.knows_a_machine, a_file(f"cd {PurePosixPath('/', 'home', 'ada')}")),
@@ -135,6 +137,7 @@ def test_each_rule_notices_an_offender(rule, offender):
         (house_rules.knows_a_machine, a_file("https://a.b/home/ $HOME/work/")),
         (house_rules.is_named_by_a_gerund, a_module(path="runtime/weir/exchange/routing.py")),
         (house_rules.speaks_in_riddles, a_file("a retold story")),
+        (house_rules.speaks_in_riddles, a_module("was_retold = True")),
         (house_rules.invents_a_character, a_module("class Lookup: ...")),
     ],
 )

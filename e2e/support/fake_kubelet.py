@@ -40,7 +40,7 @@ class Pace:
 class RunningPod:
     """A pod that is here."""
 
-    told_to_end: asyncio.Event = field(default_factory=asyncio.Event)
+    termination_requested: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
 
 
@@ -87,7 +87,7 @@ class FakeKubelet:
             seat.task = asyncio.create_task(self._guarded(pod, seat))
         is_to_end = event == "DELETED" or "deletionTimestamp" in pod["metadata"]
         if is_to_end and uid in self._seats:
-            self._seats[uid].told_to_end.set()
+            self._seats[uid].termination_requested.set()
         if event == "DELETED":
             self._seats.pop(uid, None)
 
@@ -129,7 +129,7 @@ class Life:
         driver = await self._prepared()
         if driver is not None:
             await self._driven(driver)
-        await self.seat.told_to_end.wait()
+        await self.seat.termination_requested.wait()
         await self.kubelet.client.delete(
             self._path,
             {"gracePeriodSeconds": 0, "preconditions": {"uid": self.pod["metadata"]["uid"]}},
@@ -143,7 +143,7 @@ class Life:
 
     async def _prepared(self) -> PretendDriver | None:
         """The driver, once all that it needs exists; none if it is deleted before."""
-        while not self.seat.told_to_end.is_set():
+        while not self.seat.termination_requested.is_set():
             found = await self._needed()
             if found is not None:
                 return self._driver(found)
@@ -217,7 +217,9 @@ class Life:
             await self._say(phase, {"terminated": ended}, address)
 
     async def _until_end(self, driver: PretendDriver, over: asyncio.Event) -> None:
-        ends = [asyncio.create_task(each.wait()) for each in (over, self.seat.told_to_end)]
+        ends = [
+            asyncio.create_task(each.wait()) for each in (over, self.seat.termination_requested)
+        ]
         beat = asyncio.create_task(self._checkpointed(driver))
         try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)

@@ -93,7 +93,7 @@ def versions(tmp_path):
 ALLOWED = {"WEIR_ALLOW_NON_RESTORED_STATE": "true"}
 
 
-def test_state_that_nobody_would_own_is_refused_by_its_uid(versions):
+def test_state_without_an_operator_is_refused_by_its_uid(versions):
     """C15: the uid, where its state is, and what to do."""
     remedy = "give the operator its old uid, or set recovery.allowNonRestoredState"
     with pytest.raises(JobRejected, match=rf"'forget'.*{versions.savepoint}.*{remedy}"):

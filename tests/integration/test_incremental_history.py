@@ -246,7 +246,7 @@ MISHAPS = (
 
 
 @pytest.fixture(scope="module")
-def _nobody_cuts_the_power():
+def _no_fsync():
     """Waiting for the disk would be most of the time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
@@ -254,7 +254,7 @@ def _nobody_cuts_the_power():
 
 
 @pytest.fixture(scope="module")
-def history(tmp_path_factory, _nobody_cuts_the_power):
+def history(tmp_path_factory, _no_fsync):
     """Five hundred checkpoints, until the job is canceled."""
     place = tmp_path_factory.mktemp("history")
     source = FakeSource({split: [] for split in SPLITS}, is_endless=True)

@@ -291,7 +291,7 @@ _COORDINATOR_BUGS = (
         "    if True:\n",
     ),
     Bug(
-        "a lost farewell is never repeated",
+        "a lost final notice is never repeated",
         ("C14",),
         f"{_COORDINATOR}.final_checkpoint",
         "    if not left:\n        return state, ()\n    again =",

@@ -54,7 +54,8 @@ IN_EVERY_FOLDER = frozenset({"__init__.py", "__main__.py", "conftest.py"})
 TWO_SIDES = frozenset({("runtime/weir/slot/uploads.py", "tests/simulation/uploads.py")})
 """Modules of one name that are two sides of one thing, such as a part and its simulation."""
 
-RIDDLES = re.compile(r"\b(whoeve[r]|nobod[y]|tol[d])\b", re.IGNORECASE)
+RIDDLES = re.compile(r"(?<![A-Za-z])(whoeve[r]|nobod[y]s?|tol[d])(?![A-Za-z])", re.IGNORECASE)
+"""Words that leave out who acts, in prose and between the underscores of a name."""
 
 CHARACTERS = re.compile(
     "Again|Bell|Berth|Clerk|Crew|CurtainFell|Desk|DriverHands|Ears|Errand|Eyes|Farewell|Hands|Hearer"

@@ -254,7 +254,7 @@ class Slot:
     def obey(self, orders: Iterable[TaskAction]) -> None:
         for order in orders:
             self.orders.append(order)
-            self.story.extend(_told(order))
+            self.story.extend(_described(order))
             self._obey(order)
 
     def _obey(self, order: TaskAction) -> None:
@@ -311,7 +311,7 @@ class Slot:
         return {channel: rows for (channel, _), rows in caught.items()}
 
 
-def _told(order: TaskAction) -> Iterator[str]:
+def _described(order: TaskAction) -> Iterator[str]:
     verb = type(order).__name__.lower()
     match order:
         case Transmit(channel, element):

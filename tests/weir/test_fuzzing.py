@@ -59,7 +59,7 @@ def test_a_stream_of_frames_is_cut_or_refused(data):
             reader.filled(len(space))
 
 
-def test_a_manifest_is_read_or_told_damaged():
+def test_a_manifest_is_read_or_reported_as_damaged():
     """S8 C18: with the reason."""
     valid = manifests.encode(a_manifest(3))
 

@@ -35,14 +35,14 @@ def answered(text):
     return replayed(text, StoryJob().tell)
 
 
-def test_a_story_that_is_true_is_told_as_it_is_written():
+def test_the_replay_of_a_true_story_leaves_its_text_unchanged():
     """A replay that changed anything else would hide what the driver changed."""
     text = TRUE.format("store/orders/savepoint-1")
 
     assert answered(text) == text
 
 
-def test_a_story_that_is_not_true_is_told_as_it_is():
+def test_the_replay_of_a_false_story_corrects_its_text():
     """Else no story could ever fail."""
     assert answered(TRUE.format("store/elsewhere")) == TRUE.format("store/orders/savepoint-1")
 

@@ -148,7 +148,7 @@ def test_the_token_is_in_no_log(caplog):
     assert "the-token" not in str([vars(record) for record in caplog.records])
 
 
-def test_nobody_there_is_no_answer():
+def test_a_driver_that_cannot_be_reached_is_unreachable():
     """K10: silence is an outcome."""
 
     async def asked():

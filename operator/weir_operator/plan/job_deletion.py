@@ -95,11 +95,11 @@ def _why_impossible(
 def _report_missing_savepoint(plan: Plan, observed: Observed, why: str) -> Plan:
     """Report it once, identified by its name, and only if there was state to save."""
     name = _name(observed)
-    was_told = any(
+    was_reported = any(
         one.reason == SAVEPOINT_FAILED and one.message.startswith(name)
         for one in plan.status.history
     )
-    if was_told or _is_saved(plan, observed):
+    if was_reported or _is_saved(plan, observed):
         return plan
     message = f"{name}: {why}; the job is deleted without it, and its files in storage stay"
     return plan.with_event(observed.now, SAVEPOINT_FAILED, message, is_warning=True)

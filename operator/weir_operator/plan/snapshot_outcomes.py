@@ -30,8 +30,8 @@ def report_outcomes(plan: Plan, observed: Observed) -> Plan:
 
 def _is_ours(snapshot: ObservedSnapshot) -> bool:
     spec = snapshot.spec
-    is_told_here = spec.trigger not in _REPORTED_ELSEWHERE and not spec.is_adopted
-    return is_told_here and snapshot.status.state in _OVER
+    is_reported_here = spec.trigger not in _REPORTED_ELSEWHERE and not spec.is_adopted
+    return is_reported_here and snapshot.status.state in _OVER
 
 
 def _age(snapshot: ObservedSnapshot) -> tuple[float, str]:

@@ -21,7 +21,7 @@ from weir.wire.authenticated_sockets import Tls
 
 log = logging.getLogger("weir.rest")
 
-FAREWELL_SECONDS = 3
+GRACEFUL_SHUTDOWN_SECONDS = 3
 BACKLOG = 128
 
 LOCAL = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, never bound
@@ -65,7 +65,7 @@ class RestServer:
             proxy_headers=False,
             limit_concurrency=MOST_REQUESTS,
             h11_max_incomplete_event_size=LONGEST_HEAD,
-            timeout_graceful_shutdown=FAREWELL_SECONDS,
+            timeout_graceful_shutdown=GRACEFUL_SHUTDOWN_SECONDS,
             ssl_certfile=None if place.tls is None else place.tls.certificate,
             ssl_keyfile=None if place.tls is None else place.tls.key,
         )

@@ -32,7 +32,7 @@ def read(text):
     return JobReport.model_validate_json(text)
 
 
-def test_a_report_is_read_as_it_was_told():
+def test_a_report_is_read_as_it_was_written():
     """K7: in camelCase."""
     assert read(REPORT.model_dump_json()) == REPORT
     assert json.loads(written())["newest"]["completedAtMs"] == 1

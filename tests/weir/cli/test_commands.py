@@ -127,7 +127,7 @@ def test_a_request_that_came_to_nothing_says_why(job):
     assert "Remedy: " in result.stderr
 
 
-def test_a_refused_order_is_told_in_the_jobs_own_words(job):
+def test_a_refused_request_prints_the_message_of_the_job(job):
     """U3: problem, cause and remedy on a line each, and no trace."""
     job.refusal = JobRejected("job orders accepts no requests", "it is finished", "start it again")
     result = weir("stop")

@@ -138,7 +138,7 @@ def test_a_script_is_waited_for_while_its_storage_is_away(driver):
     assert status == 0, errors
 
 
-def test_a_driver_that_waits_for_its_script_goes_when_it_is_told_to(driver, log):
+def test_a_driver_that_waits_for_its_script_ends_on_sigterm(driver, log):
     """C12 K7: and says in its log what it waited for."""
     nowhere = "http://127.0.0.1:9/job.py"
     process = driver("", main=nowhere)
@@ -150,7 +150,7 @@ def test_a_driver_that_waits_for_its_script_goes_when_it_is_told_to(driver, log)
     assert (status, report(log).phase, report(log).is_rejected) == (1, JobPhase.CREATED, False)
 
 
-def test_what_the_driver_was_told_is_refused_if_it_means_nothing(driver, log):
+def test_an_invalid_environment_variable_of_the_driver_is_refused(driver, log):
     """U3: by the code that needs it, and the report is written all the same."""
     imports = "import os\nfrom weir.driver.driver_environment import driver_environment_of\n"
     text = f"{imports}driver_environment_of(os.environ)\n"
@@ -159,7 +159,7 @@ def test_what_the_driver_was_told_is_refused_if_it_means_nothing(driver, log):
     assert (status, report(log).attempt, report(log).is_rejected) == (2, 0, True)
 
 
-def test_a_driver_that_is_told_to_go_before_it_has_a_job_says_so(driver, log, tmp_path):
+def test_a_driver_that_ends_on_sigterm_before_it_has_a_job_reports_why(driver, log, tmp_path):
     """C12 K7: a fault, not the end of the job."""
     ready = tmp_path / "ready"
     text = f"import threading\nopen({str(ready)!r}, 'w').close()\nthreading.Event().wait()\n"

@@ -59,7 +59,7 @@ def test_programs_are_answered_in_json():
     }
 
 
-def test_a_damaged_file_is_told_by_path_and_reason(tmp_path):
+def test_a_damaged_file_is_reported_with_path_and_reason(tmp_path):
     """S8, U3: after the rest; a script sees the exit code."""
     copy = shutil.copytree(GOLDEN, tmp_path / "copy")
     (copy / "sums-0-keyed-0-e1-a1").write_bytes(b"x")

@@ -117,7 +117,7 @@ def test_the_scripts_own_exit_is_the_commands(script):
     assert run(script("raise SystemExit(7)")).exit_code == 7
 
 
-def test_a_refused_job_is_told_without_a_trace(script):
+def test_a_refused_job_is_reported_without_a_stack_trace(script):
     """U3: problem, cause and remedy, a line each."""
     text = "from weir.errors import JobRejected\nraise JobRejected('no', 'why', '[yes]')"
     result = run(script(text))

@@ -157,7 +157,7 @@ def sink(request, tmp_path):
     return FileSink(f"file://{tmp_path}", request.param)
 
 
-def test_nobody_sees_rows_before_their_commit(sink, tmp_path):
+def test_rows_are_invisible_before_their_commit(sink, tmp_path):
     """R5."""
     name = staged(sink, rows(0, 10))
     assert visible(tmp_path) == []

@@ -72,7 +72,7 @@ def line_of(action):
 # A checkpoint's life
 
 
-def test_the_trigger_is_told_with_type_and_time():
+def test_the_trigger_is_logged_with_type_and_time():
     """C21: triggering."""
     assert line_of(ReportTriggered(7, SAVEPOINT, 100)) == (
         INFO,
@@ -80,7 +80,7 @@ def test_the_trigger_is_told_with_type_and_time():
     )
 
 
-def test_the_completion_is_told_with_bytes_duration_and_finalization_time():
+def test_the_completion_is_logged_with_bytes_duration_and_finalization_time():
     """C21: completed with bytes, duration and finalization time."""
     assert line_of(ReportCompleted(a_manifest(7), 120, 30)) == (
         INFO,
@@ -91,7 +91,7 @@ def test_the_completion_is_told_with_bytes_duration_and_finalization_time():
     )
 
 
-def test_the_abort_is_told_with_its_reason():
+def test_the_abort_is_logged_with_its_reason():
     """C21 C10: aborted with reason, louder when it counts against the job."""
     assert line_of(ReportAborted(7, EXPIRED, "it took too long")) == (
         WARNING,
@@ -102,7 +102,7 @@ def test_the_abort_is_told_with_its_reason():
     )
 
 
-def test_a_request_that_never_became_a_checkpoint_is_told_with_its_row():
+def test_a_failed_trigger_is_logged_with_its_consecutive_failures():
     """C21 C10: there is no id to name."""
     assert line_of(ReportAborted(0, Reason.NOT_ALL_REQUIRED_TASKS_RUNNING, "sum-0 is down", 3)) == (
         INFO,
@@ -114,7 +114,7 @@ def test_a_request_that_never_became_a_checkpoint_is_told_with_its_row():
 
 
 @pytest.mark.parametrize("reason", Reason)
-def test_every_reason_is_told_by_its_name_and_with_its_message(reason):
+def test_every_reason_is_logged_with_its_name_and_its_message(reason):
     """C10: every end of a checkpoint carries one reason, and the log shows which."""
     level, text = line_of(ReportAborted(7, reason, "the message"))
 
@@ -145,7 +145,7 @@ def restoring(restore):
     return Launch(FIRST, restore, ((READ_0, "a", StateAssignment(READ_0)),))
 
 
-def test_a_restore_is_told_to_the_letter():
+def test_a_restore_is_logged_to_the_letter():
     """C15: Restoring job J from Checkpoint N @ T located at P."""
     manifest = replace(a_manifest(7), taken_at=1234)
 
@@ -162,12 +162,12 @@ def test_a_restore_from_a_savepoint_says_so():
     assert text == "Restoring job orders from Savepoint 7 @ 0 located at store/orders/chk-7"
 
 
-def test_a_start_from_nothing_is_told_to_the_letter():
+def test_a_start_from_nothing_is_logged_to_the_letter():
     """C15: No checkpoint found during restore."""
     assert line_of(restoring(RestoreNothing())) == (INFO, "No checkpoint found during restore.")
 
 
-def test_who_starts_where_is_told_apart():
+def test_the_placements_are_logged_on_a_separate_line():
     """C15: the line about the restore has its own wording."""
     assert describe_placements(restoring(RestoreNothing())) == Line(
         DEBUG, "Launching attempt 1: read-0 in slot a."

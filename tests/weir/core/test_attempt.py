@@ -116,7 +116,7 @@ def test_a_job_runs_once_every_subtask_does():
     assert job.up(SUM_1) == []
 
 
-def test_a_subtask_that_finishes_at_once_keeps_nobody_waiting():
+def test_a_subtask_that_finishes_at_once_does_not_delay_the_job():
     """R6: a bounded source may have finished before its peers run."""
     job = a_deploying_job()
     job.finished(READ_0)

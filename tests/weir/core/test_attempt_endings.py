@@ -312,7 +312,7 @@ def test_a_subtask_that_has_finished_says_nothing_more():
         CancelRequested(),
     ],
 )
-def test_told_twice_is_told_once(event):
+def test_a_repeated_event_changes_nothing(event):
     """R1: links repeat themselves."""
     job = a_running_job()
     job.tell(event)

@@ -174,7 +174,7 @@ class World:
     def last_savepoint_completes(self):
         self.tell(a.StopConfirmed())
 
-    def somebody_cancels(self):
+    def a_user_cancels(self):
         self.tell(a.CancelRequested())
 
     def goes_on(self):
@@ -203,7 +203,7 @@ WEIGHTS = {
     World.old_word_comes_again: 10,
     World.last_word_comes_again: 3,
     World.last_savepoint_completes: 0.1,
-    World.somebody_cancels: 0.1,
+    World.a_user_cancels: 0.1,
 }
 
 

@@ -27,7 +27,7 @@ def test_the_sources_are_triggered_and_everyone_is_waited_for():
     assert planned() == CheckpointPlan(trigger=(READ_0,), wait_for=EVERYONE, finished=())
 
 
-def test_everyone_who_took_part_is_told_how_it_ended():
+def test_every_subtask_that_takes_part_is_notified():
     """C4: the plan names whom to notify."""
     assert planned(finished=[READ_0]).notify == (SUM_0, SUM_1, WRITE_0)
 
@@ -78,7 +78,7 @@ def test_with_the_switch_off_a_finished_subtask_ends_all_checkpoints():
     )
 
 
-def test_the_switch_changes_nothing_while_nobody_has_finished():
+def test_the_switch_changes_nothing_while_no_subtask_has_finished():
     """C14: the switch is about finished subtasks alone."""
     assert planned(after_tasks_finish=False) == planned(after_tasks_finish=True)
 
@@ -162,7 +162,7 @@ def test_a_barrier_reaches_every_subtask_that_is_waited_for(history):
 
 
 @given(histories())
-def test_nobody_is_triggered_who_gets_a_barrier_from_a_sender(history):
+def test_no_subtask_is_triggered_that_gets_a_barrier_from_a_sender(history):
     """C4: two barriers of one checkpoint on one subtask would cut twice."""
     topology, finished = history
     plan = planned(topology, finished)

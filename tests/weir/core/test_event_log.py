@@ -79,7 +79,7 @@ DEBUG, INFO, WARNING = Level.DEBUG, Level.INFO, Level.WARNING
 DECLINED = Reason.CHECKPOINT_DECLINED
 
 
-def test_each_ack_is_told_with_its_bytes_and_times():
+def test_each_ack_is_logged_with_its_bytes_and_times():
     """C21: each ack, at DEBUG."""
     line = describe_event(
         SubtaskAcked(FIRST, 7, SUM_0, a_snapshot(7, SUM_0), Timings(1, 20, 3, 400)), "orders"
@@ -92,7 +92,7 @@ def test_each_ack_is_told_with_its_bytes_and_times():
     )
 
 
-def test_each_decline_is_told_with_its_reason_and_cause():
+def test_each_decline_is_logged_with_its_reason_and_cause():
     """C21 C10: at INFO, for it ends the checkpoint."""
     line = describe_event(SubtaskDeclined(FIRST, 7, SUM_0, DECLINED, "disk full"), "orders")
 

@@ -20,7 +20,7 @@ def test_failures_in_a_row_add_up():
     assert failed(1, 2, 3).in_a_row == 3
 
 
-def test_a_checkpoint_counts_once_however_often_its_failure_is_told():
+def test_a_checkpoint_counts_once_however_often_its_failure_is_reported():
     """C9: ten declining subtasks are one failed checkpoint."""
     assert failed(1, 1, 1).in_a_row == 1
 

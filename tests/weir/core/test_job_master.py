@@ -171,7 +171,7 @@ def test_an_attempt_that_the_coordinator_gives_up_restarts_in_the_same_step():
     assert [word.status for word in each(ReportStatus, said)] == [JobStatus.RESTARTING]
 
 
-def test_a_word_of_an_attempt_that_is_over_reaches_nobody():
+def test_an_event_of_an_attempt_that_is_over_is_ignored():
     """R3: neither the attempt nor the coordinator counts it."""
     driver = a_running_driver()
     driver.restart()
@@ -368,7 +368,7 @@ def test_a_completed_checkpoint_begins_the_window_anew():
     assert next_deadline(driver.job) == 8_000
 
 
-def test_a_job_that_nobody_watches_is_never_overdue():
+def test_a_job_without_a_stall_detector_is_never_overdue():
     """R8: the window is the user's choice."""
     driver = a_running_driver()
 
@@ -408,7 +408,7 @@ def test_a_completion_lets_the_driver_forget_who_got_what_before():
     assert driver.job.splits[READ].assigned == ()
 
 
-def test_a_plain_savepoint_lets_nobody_forget():
+def test_a_plain_savepoint_releases_no_splits():
     """C4 R5: the job does not restart from it."""
     driver = a_running_driver()
     driver.split()

@@ -97,7 +97,7 @@ def test_an_index_without_copies_leaves_the_slot_beside_them_to_the_one_that_has
     assert after == placed(i0="b@e2/d2", i1="a@e1/d1")
 
 
-def test_copies_out_of_reach_keep_nobody_waiting():
+def test_copies_out_of_reach_do_not_delay_the_placement():
     """S13: another machine restores from storage."""
     after = assign(placed(i0="x@e1/d1"), {"b": "e2/d2"}, {0, 1}, {1: Copies("d9", 3)})
     assert after == TooFewSlots(1)

@@ -80,7 +80,7 @@ def test_of_equal_requests_the_older_goes_first():
 # A full queue
 
 
-def test_a_full_queue_without_a_periodic_request_refuses_whoever_comes():
+def test_a_full_queue_without_a_periodic_request_refuses_every_request():
     """C5: even a savepoint, because a user waits for each queued one."""
     queue = a_queue(asked(1), asked(2))
     late = asked(3, SAVEPOINT)
@@ -98,7 +98,7 @@ def test_a_full_queue_gives_way_at_the_cost_of_its_lowest_when_that_is_periodic(
     assert enqueue(queue, late, 2).dropped == (periodic(2),)
 
 
-def test_a_queue_that_is_not_full_drops_nobody():
+def test_a_queue_that_is_not_full_drops_no_request():
     """C5: at most so many, and not one fewer."""
     queue = a_queue(*(asked(n) for n in range(LIMIT - 1)))
 
@@ -190,7 +190,7 @@ def test_the_queue_is_never_longer_than_its_limit(history, limit):
 
 
 @given(histories, limits)
-def test_whoever_comes_is_in_the_queue_or_is_told_to_go(history, limit):
+def test_every_request_is_either_queued_or_dropped(history, limit):
     """C5: no request is lost or queued twice."""
     queue, dropped = (), []
     for request in history:
@@ -240,7 +240,7 @@ def test_nothing_at_all_starts_above_the_limit_of_cleaning(history, traffic):
 
 
 @given(histories, traffics)
-def test_whoever_starts_is_the_first_in_the_queue(history, traffic):
+def test_the_request_that_starts_is_the_first_in_the_queue(history, traffic):
     """C5: no request overtakes."""
     queue = a_queue(*history)
     match choose(queue, traffic):

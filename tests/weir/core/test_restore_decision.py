@@ -255,7 +255,7 @@ def test_a_driver_that_died_before_its_first_checkpoint_after_a_stop_does_not_st
     assert resolution.manifest == a_manifest(4, STOP)
 
 
-def test_whoever_is_given_the_savepoint_of_the_last_stop_inherits_what_was_retained():
+def test_a_start_from_the_savepoint_of_the_last_stop_owns_what_was_retained():
     """C12 K4: so that an upgrade leaves nothing behind when its own checkpoints are newer."""
     facts = read(epoch(), logged(3), logged(4, STOP), closed())
 
@@ -274,7 +274,7 @@ def test_a_retained_checkpoint_that_is_named_is_not_inherited():
     assert (resolution.goes_on, resolution.owned) == (False, ())
 
 
-def test_whoever_claims_the_savepoint_of_the_last_stop_owns_it():
+def test_a_start_that_claims_the_savepoint_of_the_last_stop_owns_it():
     """C16."""
     facts = read(epoch(), logged(3), logged(4, STOP), closed())
 
@@ -342,7 +342,7 @@ def test_a_job_that_has_finished_is_not_run_again():
     ],
     ids=["rerun", "fresh", "from a savepoint"],
 )
-def test_a_job_that_has_finished_is_run_again_by_whoever_says_so(restore_request):
+def test_a_job_that_has_finished_runs_again_on_an_explicit_request(restore_request):
     """R6, C13."""
     assert not is_finished(read(*FINISHED).entries, restore_request)
 

@@ -193,17 +193,17 @@ def test_a_restarted_driver_replaces_its_predecessor_without_asking():
 
 
 @pytest.mark.parametrize("status", [JobStatus.STOPPED, JobStatus.CANCELED, JobStatus.FAILED])
-def test_nobody_is_asked_about_a_job_that_has_ended(status):
+def test_no_driver_is_asked_about_a_job_that_has_ended(status):
     """C17: its driver has closed the log."""
     assert asked(epoch(OLD), logged(3), closed(status)) is None
 
 
-def test_nobody_is_asked_about_a_job_that_never_ran():
+def test_no_driver_is_asked_about_a_job_that_never_ran():
     """C17."""
     assert asked() is None
 
 
-def test_a_submission_that_takes_over_asks_nobody():
+def test_a_submission_that_takes_over_asks_no_driver():
     """C17, K2: an operator replaces its own drivers, and a user may ask for it."""
     assert asked(epoch(OLD), restore_request=RestoreRequest(NEW, takes_over=True)) is None
 

@@ -296,7 +296,7 @@ def test_an_abort_releases_the_channels_that_wait():
     assert slot.sent[X] == [cancel(1), "a1", "b1"]
 
 
-def test_an_abort_of_what_the_subtask_is_done_with_releases_nobody():
+def test_an_abort_of_an_acknowledged_checkpoint_releases_no_channel():
     """A7: checkpoint 2 is still being aligned."""
     slot = a_slot(A, B)
     slot.feed(A, barrier(1))
@@ -311,7 +311,7 @@ def test_an_abort_of_what_the_subtask_is_done_with_releases_nobody():
     assert slot.state_at(2) == set()
 
 
-def test_an_abort_of_what_is_still_to_come_disturbs_nobody():
+def test_an_abort_of_a_later_checkpoint_leaves_the_alignment_as_it_is():
     """A7: checkpoint 1 is aligned in peace, and 2 is not begun when it comes."""
     slot = a_slot(A, B)
     slot.feed(A, barrier(1), "a1", barrier(2), "a2")

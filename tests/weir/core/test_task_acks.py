@@ -178,7 +178,7 @@ def test_a_snapshot_that_fails_is_declined_with_its_reason(reason):
     assert slot.acks == []
 
 
-def test_a_failure_of_an_aborted_checkpoint_is_nobodys_business():
+def test_a_failure_of_an_aborted_checkpoint_is_not_declined():
     """C9: it was declined before, or never asked for."""
     slot = a_slot(A)
     slot.feed(A, barrier(1))

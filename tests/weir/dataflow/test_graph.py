@@ -195,7 +195,7 @@ def test_a_name_given_to_a_step_is_its_label():
     assert picture(graph).startswith("source-1 x2 | only large")
 
 
-def test_the_watermark_is_told_to_the_source():
+def test_the_watermark_is_set_on_the_source():
     """D4: watermarks are made where rows are read, also when the column is renamed on the way."""
     stream = events().filter("value > 3").selectExpr("ts AS at", "value")
 

@@ -124,7 +124,7 @@ def test_the_states_of_a_function_are_known_before_it_runs():
 
 
 @pytest.mark.parametrize("kind", ["List", "UnionList"])
-def test_the_coordinator_is_told_of_union_state(kind):
+def test_the_topology_shows_which_operators_have_union_state(kind):
     """C14: an operator with union state finishes as a whole, so decisions must know of it."""
     declare = lambda handle: getattr(handle, f"get{kind}State")("seen", "n long")  # noqa: E731
     operator = graph_of(processed(declare)).topology.operators[1]
@@ -271,7 +271,7 @@ def test_event_time_needs_a_watermark_on_both_inputs_of_a_function(main, side, f
         assert "time mode EventTime needs a watermark" in refusal(use)
 
 
-def test_time_is_told_where_rows_are_read_and_not_behind_a_function():
+def test_a_watermark_behind_a_function_is_refused():
     stream = events().process(Remembers(), "ts timestamp")
 
     assert "a function stands between" in refusal(lambda: timed(stream))

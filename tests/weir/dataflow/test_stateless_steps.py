@@ -104,7 +104,7 @@ def test_batches_without_rows_are_not_passed_on():
     assert MapInArrow(lambda batches: (b.slice(0, 0) for b in batches), BATCH.schema)(BATCH) == []
 
 
-def test_what_the_user_raises_is_told_with_the_step_and_the_row():
+def test_a_failure_of_user_code_names_the_step_and_the_row():
     def broken(batches):
         raise ZeroDivisionError(next(batches).num_rows)
 

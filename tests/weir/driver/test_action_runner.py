@@ -80,7 +80,7 @@ def driver():
     return Driver()
 
 
-def test_a_trigger_is_told_to_each_target_in_its_slot(driver):
+def test_a_trigger_is_sent_to_each_target_in_its_slot(driver):
     """C4."""
     driver.do(actions.Trigger(BARRIER, ((READ_0, FIRST), (SUM_1, FIRST))))
     assert driver.slots.asked == [
@@ -125,7 +125,7 @@ def test_each_slot_gets_one_deployment_with_its_own_subtasks(driver):
     }
 
 
-def test_everyone_is_told_where_everybody_sits(driver):
+def test_every_slot_receives_the_addresses_of_all_subtasks(driver):
     """R1: for the channels between them."""
     driver.do(a_launch(actions.RestoreNothing()))
     subtask_addresses = launched(driver)[THERE].subtask_addresses
@@ -194,7 +194,7 @@ def test_at_the_end_slots_leave_before_open_transactions_are_looked_for(driver):
     assert (asked, driver.slots.asked) == (resolve, [("dismiss",), ("until_gone",)])
 
 
-def test_an_answer_goes_to_whoever_asked(driver):
+def test_a_completed_request_is_answered_by_its_id(driver):
     """C5."""
     granted = RequestSucceeded(CheckpointId(1), "chk-1")
     driver.do(actions.CompleteRequest(RequestId("r"), granted))

@@ -7,7 +7,7 @@ from weir.driver.driver_environment import DriverEnvironment, driver_environment
 from weir.errors import JobRejected
 
 
-def test_a_driver_that_is_told_nothing_leaves_everything_to_its_script():
+def test_an_empty_environment_leaves_everything_to_the_script():
     """C15: every submission is then a new one."""
     assert driver_environment_of({}) == DriverEnvironment(deployment="")
 
@@ -64,7 +64,7 @@ def test_without_a_place_for_it_no_last_report_is_left():
     assert termination_log({"WEIR_TERMINATION_LOG": "/dev/log"}).name == "log"
 
 
-def test_whoever_names_the_submission_replaces_its_drivers():
+def test_a_driver_of_a_named_deployment_takes_over_and_reruns():
     """K2, C17: an operator need not ask for a takeover by its next driver, or for a rerun."""
     environment = driver_environment_of({"WEIR_DEPLOYMENT": "orders-2"})
     assert (environment.takes_over, environment.reruns) == (True, True)

@@ -33,7 +33,7 @@ class Driver:
     why: str = ""
 
 
-def test_nobody_counts_the_attempts_of_a_job_without_an_operator():
+def test_a_job_without_an_operator_reports_attempt_zero():
     """K7: the report has the same shape all the same."""
     assert report_of(Submitted(), Driver(), ()).attempt == 0
 
@@ -134,7 +134,7 @@ def test_the_file_is_written_in_place(tmp_path):
     assert place.stat().st_ino == before
 
 
-def test_a_report_that_cannot_be_left_is_told_and_no_more(tmp_path, caplog):
+def test_a_report_that_cannot_be_written_is_only_logged(tmp_path, caplog):
     """K7: the exit code still shows how the driver ended."""
     with caplog.at_level(logging.WARNING):
         write_last_report(SMALL, tmp_path / "nowhere" / "log")

@@ -258,7 +258,7 @@ def test_a_damaged_manifest_is_refused_with_its_path_the_reason_and_a_remedy(job
     assert job.newest()[0] == 2
 
 
-def test_state_that_nobody_would_own_is_refused(job):
+def test_state_without_an_operator_is_refused(job):
     """C15."""
     manifest = a_manifest(7, CheckpointKind.SAVEPOINT)
     manifests.write(job.store, manifest)

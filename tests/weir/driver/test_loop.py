@@ -85,7 +85,7 @@ def test_time_passes_before_an_event_is_judged(action_runner):
     assert times == sorted(set(times))
 
 
-def test_a_deadline_wakes_the_loop_though_nobody_says_anything(action_runner):
+def test_a_deadline_wakes_the_loop_without_an_event(action_runner):
     """R2: a restart's delay passes by itself."""
     initial_state = an_initial_state(strategy=FixedDelay(1, 5))
     lost = []
@@ -237,7 +237,7 @@ def test_a_problem_that_only_the_user_can_solve_ends_the_loop(action_runner):
         loop.run(owed)
 
 
-def test_what_is_told_before_the_loop_runs_is_heard(action_runner):
+def test_an_event_queued_before_the_loop_runs_is_handled(action_runner):
     """R1: slots register at any time."""
     heard = []
     loop, owed = a_loop(action_runner, lambda event, *_: heard.append(event))

@@ -23,14 +23,14 @@ def events():
     return []
 
 
-def test_a_request_is_told_to_the_core_with_its_place(requests, events):
+def test_a_request_is_sent_to_the_core_with_its_target_directory(requests, events):
     """C5."""
     request, future = requests.ask(events.append, SAVEPOINT, "file:///savepoints/a")
     assert events == [CheckpointRequested(request, SAVEPOINT, "file:///savepoints/a")]
     assert not future.done()
 
 
-def test_an_answer_reaches_whoever_asked(requests, events):
+def test_an_answer_resolves_the_future_of_its_request(requests, events):
     """U2."""
     request, future = requests.ask(events.append, SAVEPOINT)
     requests.answer(request, DONE)
@@ -76,7 +76,7 @@ def test_requests_without_a_key_are_different_ones(requests, events):
     assert one != other
 
 
-def test_an_answer_told_twice_changes_nothing(requests, events):
+def test_a_second_answer_changes_nothing(requests, events):
     """C7."""
     request, future = requests.ask(events.append, SAVEPOINT)
     requests.answer(request, DONE)
@@ -84,13 +84,13 @@ def test_an_answer_told_twice_changes_nothing(requests, events):
     assert future.result(timeout=0) == DONE
 
 
-def test_an_answer_that_nobody_waits_for_is_dropped(requests):
+def test_an_answer_to_an_unknown_request_is_dropped(requests):
     """C5: no user requested periodic checkpoints."""
     requests.answer("unknown", DONE)
     assert requests.find("unknown") is None
 
 
-def test_whoever_still_waits_when_the_driver_ends_is_told_so(requests, events):
+def test_a_request_still_pending_when_the_driver_ends_fails(requests, events):
     """U3: a fenced or failed driver leaves no request without an answer."""
     _, future = requests.ask(events.append, SAVEPOINT)
     requests.close()

@@ -165,7 +165,7 @@ def test_without_a_number_nothing_in_flight_is_dropped():
     assert restore_request_of(configured(), MINE).without_in_flight_of == NO_CHECKPOINT
 
 
-def test_what_the_driver_was_told_to_start_from_is_part_of_the_wish():
+def test_the_restore_point_of_the_environment_is_part_of_the_restore_request():
     """K4: the lowest acceptable checkpoint, or no state at all."""
     lowest = DriverEnvironment("d", lowest_checkpoint=CheckpointId(7))
 

@@ -86,7 +86,7 @@ def bench():
 # Coming and going
 
 
-def test_a_slot_that_registers_is_told_to_the_core_and_can_be_reached(bench):
+def test_a_slot_that_registers_is_reported_to_the_core_and_has_an_address(bench):
     """R3."""
     bench.register()
     assert bench.slots.addresses() == {SLOT: ("10.0.0.1", 77)}
@@ -102,7 +102,7 @@ def test_a_slot_whose_link_ends_is_lost_once(bench):
     assert bench.heard.empty()
 
 
-def test_whoever_begins_with_anything_else_is_no_slot(bench, caplog):
+def test_a_peer_that_begins_with_another_message_is_no_slot(bench, caplog):
     """X3: it is cut off, and the driver goes on."""
     stranger = bench.link()
     stranger.send(ShutDownSlot())
@@ -181,7 +181,7 @@ def test_the_last_pulse_of_each_slot_is_known(bench):
 # To slots
 
 
-def test_what_is_told_to_a_subtask_carries_its_attempt(bench):
+def test_a_message_to_a_subtask_carries_its_attempt(bench):
     """C4 C17: and arrives as it was decided."""
     link = bench.register()
     for checkpoint in (1, 2):
@@ -199,14 +199,14 @@ def test_a_slot_that_is_gone_hears_nothing(bench):
     assert bench.heard.empty()
 
 
-def test_a_slot_in_which_user_code_failed_is_told_to_die(bench):
+def test_a_slot_in_which_user_code_failed_is_terminated(bench):
     """R4."""
     link = bench.register()
     bench.slots.recycle(SLOT)
     assert link.receive() == TerminateSlot()
 
 
-def test_at_the_end_everybody_is_sent_home_and_nobody_is_missed(bench):
+def test_closing_the_registry_shuts_slots_down_and_reports_none_lost(bench):
     """R3."""
     link = bench.register()
     bench.slots.close()

@@ -84,7 +84,7 @@ def test_a_restored_discovery_goes_on_where_the_checkpoint_says(look):
     assert source.asked == ["page 3"]
 
 
-def test_a_look_that_found_nothing_new_is_not_told(look):
+def test_a_discovery_without_new_splits_is_not_reported(look):
     """Nothing changes, so no event is sent."""
     source = FakeSource(found=[Discovery((), "", is_final=False), FINAL])
     assert look({READ: source}) == [SplitsFound(READ, (), "end", is_final=True)]
@@ -107,7 +107,7 @@ def test_a_panic_of_native_code_does_not_end_the_search(look):
     assert recovered == OperatorCoordinatorRecovered(READ)
 
 
-def test_nobody_looks_for_more_while_too_many_splits_wait():
+def test_discovery_pauses_while_too_many_splits_wait():
     """R7: what is found waits in the driver's memory and in every checkpoint."""
     heard, waiting = SimpleQueue(), [split_discovery.MOST_WAITING, split_discovery.MOST_WAITING, 1]
     source = FakeSource(found=[FINAL])

@@ -104,7 +104,7 @@ def test_a_job_that_gave_up_says_why_though_it_never_restarted(action_runner, st
     assert statistics.last_failure.startswith("sum-0: user code failed; ")
 
 
-def test_a_restart_for_a_failed_checkpoint_is_told_with_its_cause(statistics):
+def test_a_restart_for_a_failed_checkpoint_is_reported_with_its_cause(statistics):
     """U3: the log has it with the checkpoint, and a status stands alone."""
     doom = actions.FailAttempt(Reason.CHECKPOINT_ASYNC_EXCEPTION, "it failed", "the disk is full")
     restart = ReportRestart(1, (SUM_0,), whole_job=True, why="it failed")

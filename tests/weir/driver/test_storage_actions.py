@@ -70,7 +70,7 @@ def test_a_manifest_that_is_surely_not_there_is_reported_with_the_cause(answers,
     "problem", [IN_DOUBT, UNPROMISED, Unavailable("?", retry_after=1)], ids=repr
 )
 @pytest.mark.parametrize("acts", [True, False], ids=["it is there", "it is not there"])
-def test_a_manifest_whose_fate_nobody_knows_is_in_doubt(answers, store, problem, acts):
+def test_a_manifest_of_unknown_outcome_is_in_doubt(answers, store, problem, acts):
     """C18: whatever a store did not promise to have left undone may have been done."""
     store.fail("write", problem, acts=acts)
     assert answers(actions.WriteManifest(MANIFEST)) == [events.ManifestInDoubt(1)]
@@ -101,7 +101,7 @@ def test_an_entry_that_is_surely_not_there_is_reported_with_the_cause(answers, s
 
 @pytest.mark.parametrize("problem", [IN_DOUBT, UNPROMISED], ids=repr)
 @pytest.mark.parametrize("acts", [True, False], ids=["it is there", "it is not there"])
-def test_an_entry_whose_fate_nobody_knows_is_in_doubt_and_may_be_created_again(
+def test_an_entry_of_unknown_outcome_is_in_doubt_and_may_be_created_again(
     answers, store, problem, acts
 ):
     """C18: aborting a checkpoint whose entry exists would delete the newest restore point."""

@@ -261,7 +261,7 @@ def test_an_operators_part_is_summarised_over_its_subtasks(driver, view):
     assert (page.subtasks[1].start_delay, page.subtasks[1].checkpoint.async_) == (2, 50)
 
 
-def test_what_was_processed_and_persisted_while_aligning_is_told_at_every_level(driver, view):
+def test_data_processed_and_persisted_while_aligning_is_shown_at_every_level(driver, view):
     """A4, U1: of a checkpoint, of an operator, of a subtask and of all completed ones."""
     complete(driver, 7, 1_000)
     checkpoint, operator = view.checkpoint(7), view.task(7, "sums")
@@ -494,6 +494,6 @@ def test_a_cancel_ends_with_the_job(driver, view, status, ends):
     assert view.request(request).status == ends
 
 
-def test_a_request_of_nobody_is_none(view):
+def test_an_unknown_request_is_none(view):
     """U2: a driver that was restarted has forgotten."""
     assert view.request("unknown") is None

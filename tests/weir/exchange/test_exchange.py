@@ -193,7 +193,7 @@ def test_dropping_a_run_leaves_no_half_frame_behind(slots, pair):
     assert not slots.breaks(B)
 
 
-def test_the_death_of_a_peer_is_told_on_every_connection_with_the_runs_it_carried(slots, pair):
+def test_the_death_of_a_peer_is_reported_per_connection_with_the_runs_it_carried(slots, pair):
     """R1: and never a hang."""
     a, b = pair
     a.send(B, RUN, CHANNEL, numbers(0, 1))
@@ -244,7 +244,7 @@ def test_what_was_meant_for_a_slot_that_moved_is_forgotten_without_a_word(slots,
     assert slots.heard[A] == []
 
 
-def test_a_peer_that_cannot_be_reached_is_told_once(slots, pair):
+def test_a_peer_that_cannot_be_reached_is_reported_once(slots, pair):
     a, _ = pair
     with socket.create_server(("127.0.0.1", 0)) as closed:
         nowhere = closed.getsockname()

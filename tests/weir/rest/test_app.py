@@ -131,7 +131,7 @@ def test_the_driver_says_that_it_lives(client):
 # -- the report
 
 
-def test_the_bearer_is_told_all_that_a_decision_depends_on(client):
+def test_the_report_has_all_that_a_decision_of_the_operator_depends_on(client):
     """K7 X3: in camelCase, and in a shape that an operator can check."""
     answer = client.get("/v1/job/report", headers=BEARER)
 
@@ -139,7 +139,7 @@ def test_the_bearer_is_told_all_that_a_decision_depends_on(client):
     assert JobReport.model_validate_json(answer.content) == FakeJobView().report().stamped()
 
 
-def test_nobody_else_hears_the_report(client):
+def test_the_report_is_refused_without_the_token(client):
     """X1: it names every request that was made."""
     answer = client.get("/v1/job/report")
 
@@ -147,7 +147,7 @@ def test_nobody_else_hears_the_report(client):
     assert "only its bearer" in problem_of(answer)["cause"]
 
 
-def test_whoever_knows_the_report_hears_of_the_next_one(job, client):
+def test_a_request_with_the_current_version_waits_for_the_next_report(job, client):
     """K7: a manager need not ask often to hear soon."""
     known = client.get("/v1/job/report", headers=BEARER).json()["version"]
     wanted = {"after": known, "wait": 60}
@@ -163,7 +163,7 @@ def test_whoever_knows_the_report_hears_of_the_next_one(job, client):
     assert (report["phase"], report["version"] == known) == ("RESTARTING", False)
 
 
-def test_whoever_knows_another_report_is_answered_at_once(client):
+def test_a_request_with_another_version_is_answered_at_once(client):
     """K7: a driver that was started anew has nothing in common with the one before."""
     wanted = {"after": "of another driver", "wait": 60}
     answer = client.get("/v1/job/report", params=wanted, headers=BEARER)
@@ -171,7 +171,7 @@ def test_whoever_knows_another_report_is_answered_at_once(client):
     assert answer.json()["phase"] == "RUNNING"
 
 
-def test_a_report_that_stays_the_same_is_told_again_when_time_is_up(client):
+def test_an_unchanged_report_is_returned_when_the_wait_is_over(client):
     """K7: so that its reader knows that it is still so."""
     known = client.get("/v1/job/report", headers=BEARER).json()
     wanted = {"after": known["version"], "wait": 0.01}
@@ -180,7 +180,7 @@ def test_a_report_that_stays_the_same_is_told_again_when_time_is_up(client):
 
 
 @pytest.mark.parametrize("wanted", [{"wait": 61}, {"wait": -1}, {"after": "v" * 65}])
-def test_nobody_waits_for_a_report_without_end(client, wanted):
+def test_an_unbounded_wait_for_a_report_is_refused(client, wanted):
     """X3: a question is bounded too."""
     assert client.get("/v1/job/report", params=wanted, headers=BEARER).status_code == 422
 
@@ -213,7 +213,7 @@ def test_an_order_is_taken_down_and_answered_with_its_request(client, job, path,
     "headers",
     [{}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic d2Vpcjp3ZWly"}],
 )
-def test_nobody_without_the_token_changes_the_job(client, job, path, headers):
+def test_a_request_without_the_token_does_not_change_the_job(client, job, path, headers):
     """X1: a clear refusal, and nothing was ordered."""
     answer = client.post(f"/v1/job/{path}", headers=headers)
 

@@ -35,7 +35,7 @@ def test_a_running_job_is_found_by_name_and_in_the_list():
     assert job_registry.running() == [an_endpoint()]
 
 
-def test_nobody_else_can_read_the_token():
+def test_only_the_owner_can_read_the_token():
     """X4: the file is its owner's alone, and so is the directory."""
     path = job_registry.write(an_endpoint())
 
@@ -72,7 +72,7 @@ def test_any_name_has_a_file_of_its_own_below_the_directory(home, name):
     assert job_registry.find(name) == an_endpoint(name)
 
 
-def test_a_file_of_another_kind_is_nobodys_endpoint(home):
+def test_a_file_of_another_kind_is_not_an_endpoint(home):
     """U2: neither shown nor deleted."""
     (home / "weir").mkdir()
     stranger = home / "weir" / "notes.json"

@@ -135,7 +135,7 @@ def test_headers_without_end_are_refused(server):
     assert httpx.get(f"{server.url}/healthz").status_code == 200
 
 
-def test_connections_that_say_nothing_keep_nobody_out(server):
+def test_silent_connections_keep_no_client_out(server):
     """X1: the oldest one without the token makes room for the newest."""
     silent = [connected(server) for _ in range(limits.MOST_UNTRUSTED + 20)]
 
@@ -147,7 +147,7 @@ def test_connections_that_say_nothing_keep_nobody_out(server):
         sock.close()
 
 
-def test_connections_without_tls_handshake_keep_nobody_out(tmp_path):
+def test_connections_without_tls_handshake_keep_no_client_out(tmp_path):
     """X1: they are counted before TLS begins."""
     tls = a_certificate(tmp_path, "job")
     trusting = ssl.create_default_context(cafile=tls.authority)

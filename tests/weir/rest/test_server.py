@@ -42,7 +42,7 @@ def test_a_closed_server_gives_its_port_back():
     again.close()
 
 
-def test_clients_that_wait_hold_up_nobody():
+def test_waiting_clients_do_not_block_other_requests():
     """U1: a hundred open questions, and a page is still answered."""
     job = FakeJobView()
     with served(job) as server, ThreadPoolExecutor(100) as clients:
@@ -58,7 +58,7 @@ def test_clients_that_wait_hold_up_nobody():
         assert {answer.result().json()["status"] for answer in waiting} == {"COMPLETED"}
 
 
-def test_whoever_waits_is_told_how_it_stands_when_the_server_ends():
+def test_a_waiting_stop_request_gets_its_outcome_when_the_server_ends():
     """R6: the outcome of a stop reaches the client although the job ends with it."""
     job = FakeJobView()
     answers = []
@@ -76,7 +76,7 @@ def test_whoever_waits_is_told_how_it_stands_when_the_server_ends():
     assert answers[0].json()["location"] == "s3://b/savepoint-8"
 
 
-def test_whoever_waits_for_a_report_is_answered_when_the_server_ends():
+def test_a_waiting_report_request_is_answered_when_the_server_ends():
     """K7: the last thing that a manager hears is how the job ended."""
     job = FakeJobView()
     answers = []

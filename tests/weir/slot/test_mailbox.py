@@ -412,7 +412,7 @@ def test_a_sender_whose_receiver_does_not_read_is_back_pressured(source, sink):
         assert source.readers[0].at < 100
 
 
-def test_a_completion_is_told_to_the_operator(source, sink):
+def test_the_operator_is_notified_of_a_completion(source, sink):
     """C8: a sink lets go of what a committing checkpoint has covered."""
     source.feed(1)
     with stepped_slots(a_chain(source, sink)) as job:

@@ -158,7 +158,7 @@ def test_what_is_buffered_goes_before_the_watermark():
     assert elements(runner.advance(A, Watermark(Millis(5)))) == [[1], Watermark(5)]
 
 
-def test_the_same_time_is_told_once():
+def test_an_equal_watermark_is_emitted_once():
     """D4."""
     runner = a_runner(Alarms(), A)
     assert elements(runner.advance(A, Watermark(Millis(5)))) == [Watermark(5)]

@@ -95,7 +95,7 @@ def test_queries_of_one_session_need_names_to_share_a_storage(session, running, 
     assert [job.is_active for job in running] == [True, True]
 
 
-def test_a_stream_without_end_is_checkpointed_though_nobody_asked(session, running, caplog):
+def test_an_unbounded_stream_is_checkpointed_by_default(session, running, caplog):
     """C2: its results would never be committed."""
     mine = another(session, "shown")
     running.append(endless(mine).writeStream.format("console").start())

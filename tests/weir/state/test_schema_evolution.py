@@ -103,7 +103,7 @@ def test_old_rows_can_be_read(old, new):
         ),
     ],
 )
-def test_anything_else_is_told_field_by_field(old, new, said):
+def test_any_other_schema_change_is_reported_field_by_field(old, new, said):
     """S12, U3."""
     assert incompatibilities(a_value(old), a_value(new)) == [said]
 

@@ -156,7 +156,7 @@ def test_values_lose_their_age_when_the_time_to_live_is_taken_away():
     assert ageless.get() == (1,)
 
 
-def test_a_sweep_frees_what_nobody_touches_any_more_chunk_by_chunk():
+def test_a_cleanup_frees_untouched_expired_state_chunk_by_chunk():
     """S1, R7."""
     row_index = RowIndex()
     value = ExpiringValueState("v", row_index, NUMBER, TTL)

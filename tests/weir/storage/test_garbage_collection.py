@@ -213,7 +213,7 @@ def test_what_subsumed_checkpoints_shared_goes_once_they_are_gone():
     assert job.left() == ["shared/old-e1-a1"]
 
 
-def test_a_line_that_nobody_goes_on_from_is_garbage():
+def test_checkpoints_that_the_job_does_not_continue_from_are_garbage():
     """S4: the job began anew from a savepoint elsewhere."""
     job = Job().begin()
     job.complete(4, job.put("chk-4/sums-0"))

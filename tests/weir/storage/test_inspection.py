@@ -49,7 +49,7 @@ def test_every_keyed_state_is_described_with_kind_schema_rows_and_size():
     assert (total.files, total.bytes, total.is_layered) == (2, 1642 + 1722, False)
 
 
-def test_positions_and_open_transactions_are_told():
+def test_positions_and_open_transactions_are_shown():
     """U2: what a source and a sink left."""
     by_uid = described(GOLDEN).by_uid
 

@@ -30,7 +30,7 @@ class Away:
 SILENT = Unavailable("s3://jobs/log/0: no answer", retry_after=1.0)
 
 
-def test_whoever_is_away_or_not_sure_is_asked_again(caplog):
+def test_an_unavailable_or_undecided_store_is_asked_again(caplog):
     """R1 U3: and the log names the unavailable object."""
     away = Away(SILENT, None, SILENT, "here")
 

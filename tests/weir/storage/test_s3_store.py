@@ -63,7 +63,7 @@ def test_a_wrong_key_is_refused_and_no_secret_is_shown(s3_server, in_s3, wrong):
     assert "guessed" not in str(caught.value)
 
 
-def test_a_user_who_may_only_read_is_told_so(s3_server, in_s3):
+def test_a_write_by_a_user_who_may_only_read_is_rejected(s3_server, in_s3):
     """C18: permission is the user's to give."""
     guest = store_for("s3://", s3_server.options(s3_server.guest))
     in_s3.store.write(in_s3.url("a"), b"x")
@@ -300,7 +300,7 @@ def test_keys_that_expired_and_clocks_that_drift_are_no_end_of_the_job(bucket, c
 
 
 @pytest.mark.parametrize("call", ["write", "look"])
-def test_a_passing_refusal_is_told_with_its_remedy(bucket, call):
+def test_a_transient_refusal_is_reported_with_its_remedy(bucket, call):
     """U3: also where the answer to a question has no room for a reason."""
     bucket.refuse(403, "RequestTimeTooSkewed", times=100)
 

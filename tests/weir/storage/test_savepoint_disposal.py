@@ -43,7 +43,7 @@ def put(place, kind=CheckpointKind.SAVEPOINT, *elsewhere):
     manifests.write(place.store, manifest)
 
 
-def test_whether_there_was_a_savepoint_is_told(place):
+def test_a_disposal_returns_whether_there_was_a_savepoint(place):
     """K5 U3: what never was is not said to be deleted."""
     assert not dispose(place.store, place.directory)
     put(place)

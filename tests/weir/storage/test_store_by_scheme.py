@@ -28,7 +28,7 @@ def test_a_deletion_may_reach_into_several_stores(tmp_path):
     assert not store.exists("memory://heap/a")
 
 
-def test_a_scheme_that_nobody_knows_is_refused_by_name():
+def test_an_unknown_scheme_is_refused_by_name():
     """S7 U3: before anything is written."""
     with pytest.raises(JobRejected, match="ftp:// cannot hold checkpoints"):
         StoreByScheme().read("ftp://server/a")

@@ -160,7 +160,7 @@ def test_a_stranger_is_dropped_with_a_warning(open_door, caplog, said, cause):
     assert cause in warning.message
 
 
-def test_a_peer_that_says_nothing_keeps_nobody_waiting(open_door):
+def test_a_silent_peer_does_not_delay_other_peers(open_door):
     door = open_door()
     with door.connected(), door.connected(), door.dialled():
         far, _ = door.next_guest()
@@ -221,7 +221,7 @@ def test_a_listener_accepts_again_when_there_was_no_thread_for_a_guest(
     assert "can't start new thread" in caplog.text
 
 
-def test_a_guest_that_nobody_can_take_over_is_dropped(caplog):
+def test_a_connection_without_a_thread_to_serve_it_is_dropped(caplog):
     """R3: the slot learns that its link has ended, and registers again."""
 
     def no_thread_left(*_):
@@ -307,7 +307,7 @@ def test_tls_on_one_side_only_is_refused(open_door, certificate, encrypted):
     assert door.guests.empty()
 
 
-def test_nobody_in_the_middle_can_end_tls_with_another_certificate(
+def test_a_man_in_the_middle_cannot_terminate_tls_with_another_certificate(
     open_door, certificate, tmp_path
 ):
     """X1: the proofs cover the certificate, so one that the dialler trusts is not enough."""

@@ -201,7 +201,7 @@ def test_how_far_a_disposal_is(condition, seen):
         ),
     ],
 )
-def test_a_pod_that_was_told_to_end_says_by_when_and_what_holds_it(metadata, terminating):
+def test_a_terminating_pod_shows_its_deadline_and_its_finalizers(metadata, terminating):
     """K10."""
     assert a_pod(**metadata).terminating == terminating
 

@@ -57,7 +57,7 @@ def test_a_new_job_rings():
     assert watching.jobs.enqueued == [KEY]
 
 
-def test_a_status_that_we_wrote_rings_for_nobody():
+def test_a_status_that_the_operator_wrote_enqueues_no_job():
     """K9: a thousand jobs do not wake themselves."""
     watching = Watching()
     watching.shows_job(1)

@@ -250,7 +250,7 @@ def test_a_refusal_that_lasts_is_one_refusal_and_repeats_no_other_news():
     assert condition(job, "Degraded").reason == "Forbidden"
 
 
-def test_what_the_operator_may_not_even_read_is_told():
+def test_an_object_that_the_operator_may_not_read_is_reported():
     """K7: no plan can be made of it, so there is an Event and nothing else."""
     job = ReconciledJob()
     job.api.forbidden.add(("list", "pods"))

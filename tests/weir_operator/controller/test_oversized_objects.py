@@ -98,7 +98,7 @@ def test_jobs_are_looked_after_though_no_copy_of_them_fits_into_memory():
     assert len(job.driver.requests) == 1
 
 
-def test_a_status_too_large_to_be_stored_is_told_and_not_tried_again():
+def test_a_status_too_large_to_be_stored_is_reported_and_not_retried():
     """K7 K9: neither by time nor by what happens around the job, until a user changes it."""
     job = ReconciledJob()
     job.api.refused[STATUS] = TOO_LARGE
@@ -149,7 +149,7 @@ def test_a_job_that_was_made_smaller_is_looked_after_again():
     assert job.api.names("pods") == ["orders-driver-1"]
 
 
-def test_a_job_that_cannot_even_be_held_is_told_and_not_tried_again():
+def test_a_job_too_large_for_a_finalizer_is_reported_and_not_retried():
     """K9."""
     job = ReconciledJob()
     job.api.refused["patch", "checkpointedjobs"] = TOO_LARGE
@@ -160,7 +160,7 @@ def test_a_job_that_cannot_even_be_held_is_told_and_not_tried_again():
     assert len(events(job, "ObjectTooLarge")) == 1
 
 
-def test_a_snapshot_too_large_to_be_stored_is_told_and_not_tried_again():
+def test_a_snapshot_too_large_to_be_stored_is_reported_and_not_retried():
     """K9."""
     job = ReconciledJob().is_running()
     path, body = a_snapshot("before")

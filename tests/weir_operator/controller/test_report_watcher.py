@@ -98,7 +98,7 @@ def test_news_rings_and_is_what_the_next_look_hears():
     latest(act, said("1"))
 
 
-def test_a_driver_without_news_rings_for_nobody():
+def test_an_unchanged_report_of_a_driver_enqueues_no_job():
     """K9: an answer that says the same only confirms it."""
 
     async def act(listener):

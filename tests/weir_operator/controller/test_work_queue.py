@@ -94,7 +94,7 @@ def test_a_resource_that_is_gone_can_come_again():
     assert reconciler.seen == [ORDERS, ORDERS]
 
 
-def test_a_look_keeps_nothing_of_what_whoever_rang_has_in_hand():
+def test_a_reconciliation_does_not_inherit_the_context_of_the_enqueuing_task():
     """K9: the objects that a watch brings are not kept with a thousand jobs."""
     in_hand = ContextVar("in_hand", default="nothing")
     reconciler = Looks(Requeue())

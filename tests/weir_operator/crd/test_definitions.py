@@ -97,7 +97,7 @@ def test_everything_has_a_limit(definition):
 
 
 @of_both
-def test_the_elements_of_a_list_can_be_told_apart(definition):
+def test_the_map_keys_of_a_list_are_required_fields(definition):
     """K1: the key of a list that is merged is always there."""
     for path, node in nodes(schema_of(definition)):
         keys = node.get("x-kubernetes-list-map-keys", [])

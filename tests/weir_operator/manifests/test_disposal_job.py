@@ -65,6 +65,6 @@ def test_its_name_fits_a_job(length):
     assert name.endswith("-dispose")
 
 
-def test_long_names_of_snapshots_are_told_apart():
+def test_long_names_of_snapshots_have_distinct_disposal_names():
     """K5: or one Job would be taken for the other's."""
     assert disposal_name("s" * 80 + "a") != disposal_name("s" * 80 + "b")

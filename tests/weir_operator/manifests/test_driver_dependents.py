@@ -71,7 +71,7 @@ def test_the_operator_reaches_the_api_of_a_driver_and_nothing_else():
     assert rule == {"from": [OPERATOR], "ports": [{"port": 8081, "protocol": "TCP"}]}
 
 
-def test_without_peers_nobody_else_is_let_in():
+def test_a_network_policy_without_peers_does_not_allow_all_traffic():
     """K9: to Kubernetes, a rule with an empty list of peers allows all traffic."""
     (rule,) = network_policy(OWNER, ())["spec"]["ingress"]
 

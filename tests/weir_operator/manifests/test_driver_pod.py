@@ -39,7 +39,7 @@ def test_it_belongs_to_its_resource_from_the_beginning():
     assert owner["blockOwnerDeletion"]
 
 
-def test_nobody_but_the_operator_starts_it_again():
+def test_only_the_operator_restarts_the_driver():
     """K3: a pod that starts again by itself would be a second attempt of the same number."""
     assert a_driver()["spec"]["restartPolicy"] == "Never"
 
@@ -105,7 +105,7 @@ def test_every_variable_that_it_sets_is_refused_to_users():
     assert set(every) - {"HOME"} == set(OWN_VARIABLES) - {"WEIR_PARALLELISM"}
 
 
-def test_it_is_told_who_it_is():
+def test_the_environment_names_job_attempt_and_deployment():
     """K3 C17: the deployment names the submission, the attempt its report."""
     variables = driver_environment()
 

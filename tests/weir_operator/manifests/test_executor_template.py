@@ -91,7 +91,7 @@ def test_a_user_adds_what_a_pod_can_have():
     assert named(pod["spec"]["containers"], "logs")["image"] == "fluent"
 
 
-def test_spark_is_told_which_container_is_its_own():
+def test_the_settings_name_the_executor_container_of_the_template():
     """K2: it would take the first one, and a template may bring others."""
     settings = a_config()["spark-defaults.conf"]
 

@@ -113,7 +113,7 @@ def test_spark_leaves_services_alone():
     assert settings()["spark.kubernetes.driver.service.deleteOnTermination"] == "false"
 
 
-def test_nobody_else_can_speak_with_them_or_read_what_they_say():
+def test_traffic_between_driver_and_executors_is_authenticated_and_encrypted():
     """X1: the slots' secret reaches executors by Spark."""
     conf = settings()
 
@@ -150,7 +150,7 @@ def test_what_the_operator_decides_is_refused_to_users():
 
 
 @pytest.mark.parametrize("key", QUICK_STARTS)
-def test_java_is_told_where_classes_lie_ready_unless_the_user_knows_better(key):
+def test_java_loads_the_class_archive_unless_the_user_overrides_it(key):
     """K2: in the driver's config, below what the user wrote."""
     assert settings()[key] == QUICK_STARTS[key]
     assert settings(sparkConf={key: "theirs"})[key] == "theirs"

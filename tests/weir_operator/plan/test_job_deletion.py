@@ -59,7 +59,7 @@ def has_failed(cluster):
         (fails_savepoints, "the bucket is full"),
     ],
 )
-def test_a_deletion_without_its_savepoint_is_told_once_with_the_cause(trouble, why):
+def test_a_deletion_without_its_savepoint_is_reported_once_with_the_cause(trouble, why):
     """K5 K7 K10: by an Event and in the history, however long pods take to end."""
     cluster = a_job_to_delete()
     trouble(cluster)

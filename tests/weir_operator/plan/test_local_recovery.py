@@ -150,7 +150,7 @@ def test_a_condition_says_on_which_volume_copies_are_kept():
     assert found.message.endswith("is bound to PersistentVolume 'pv-7' of kind local")
 
 
-def test_a_condition_says_why_no_copies_are_kept_and_nobody_is_told_who_did_not_ask():
+def test_a_condition_says_why_no_copies_are_kept_if_the_user_wants_copies():
     """K7 K8."""
     found = condition(a_running_job(NoVolume()))
 
@@ -229,7 +229,7 @@ def test_an_older_version_that_goes_on_is_not_judged_by_the_volume_of_a_newer_on
     assert condition(cluster).message.endswith("'pv-7' of kind local")
 
 
-def test_a_suspended_job_is_told_what_would_be_decided_now():
+def test_the_condition_of_a_suspended_job_shows_the_current_decision():
     """K7 K8: before anything runs."""
     cluster = a_running_job(PENDING)
     cluster.edit(suspend=True)

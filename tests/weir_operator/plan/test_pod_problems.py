@@ -66,7 +66,7 @@ def test_a_driver_that_waits_for_its_image_names_it_before_the_deadline():
         ),
     ],
 )
-def test_whatever_keeps_a_driver_from_running_is_told_once(why, message):
+def test_the_problem_that_keeps_a_driver_from_running_is_reported_once(why, message):
     """K7: in the words of Kubernetes, and what the start waits for is in Progressing."""
     cluster = a_waiting_job(why, "all are full")
 
@@ -134,7 +134,7 @@ REMEDY = (
 )
 
 
-def test_a_driver_that_the_operator_does_not_trust_is_told_once_with_the_remedy():
+def test_a_driver_that_the_operator_does_not_trust_is_reported_once_with_the_remedy():
     """K7 X1 U3: the job itself may well run on."""
     cluster = FakeCluster(a_spec(tlsSecret="our-tls"))
     cluster.settle(rounds=8)
@@ -153,7 +153,7 @@ def test_a_driver_that_the_operator_does_not_trust_is_told_once_with_the_remedy(
     assert cluster.status.driver.attempt == 1
 
 
-def test_a_driver_that_is_only_silent_says_why_and_nobody_is_warned():
+def test_a_driver_that_is_only_silent_is_a_condition_without_an_event():
     """K7: it may be busy, and respond later."""
     cluster = a_running_job()
     cluster.drivers[0].is_silent = True
@@ -189,7 +189,7 @@ def test_a_driver_that_simply_starts_is_not_in_trouble(why):
     assert events_of(a_waiting_job(why), (), ()) == []
 
 
-def test_an_executor_in_trouble_is_told_once_for_each_reason():
+def test_a_failing_executor_is_reported_once_for_each_reason():
     """K7."""
     other = replace(KILLED, reason="Evicted", message="")
     cluster = a_running_job()
@@ -214,7 +214,7 @@ def test_nothing_else_is_done_about_an_executor():
     assert made.status.history == calm.status.history
 
 
-def test_a_flood_of_troubles_is_cut_short_and_never_told_again():
+def test_a_flood_of_pod_problems_is_cut_short_and_never_reported_again():
     """K7, X3: the status stays small, and the Events end."""
     many = tuple(
         PodProblem(f"orders-exec-{n}", "ImagePullBackOff") for n in range(3 * MOST_REPORTED)
@@ -245,7 +245,7 @@ def test_a_word_that_is_no_reason_is_not_made_one():
         ("a sentence", "DriverExited"),
     ],
 )
-def test_the_end_of_a_driver_is_told_with_its_cause_and_its_last_words(why, reason):
+def test_the_end_of_a_driver_is_reported_with_its_cause_and_its_last_report(why, reason):
     """K7."""
     cluster = a_running_job()
     driver = cluster.drivers[0]

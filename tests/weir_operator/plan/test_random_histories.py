@@ -157,7 +157,7 @@ class AnyHistory(RuleBasedStateMachine):
         self.cluster.lose_node()
 
     @rule(has_finalizer=st.booleans())
-    def somebody_puts_a_finalizer_on_pods_or_takes_it_off(self, has_finalizer):
+    def a_user_adds_or_removes_a_finalizer_of_pods(self, has_finalizer):
         self.cluster.held_by = ("example.com/hold",) if has_finalizer else ()
 
     @rule(are_silent=st.booleans())
@@ -171,7 +171,7 @@ class AnyHistory(RuleBasedStateMachine):
     # --- the promises ---
 
     @invariant()
-    def there_is_at_most_one_driver_that_was_not_told_to_end(self):
+    def there_is_at_most_one_driver_that_is_not_terminating(self):
         """K3: the others were waited for, or are known to be over."""
         assert sum(not driver.pod.is_terminating for driver in self.cluster.drivers) <= 1
 

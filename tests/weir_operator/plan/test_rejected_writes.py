@@ -88,7 +88,7 @@ def test_a_finished_job_whose_deletion_is_refused_has_still_finished():
     assert degraded(made.status)[0] == "True"
 
 
-def test_the_end_of_a_driver_is_not_told_again_at_every_refusal_to_delete_its_pod():
+def test_the_end_of_a_driver_is_reported_once_while_its_pod_cannot_be_deleted():
     """K7: the pod stays there, ended, and it has ended once."""
     cluster = a_running_job()
     cluster.driver_dies()

@@ -156,7 +156,7 @@ def test_what_a_driver_is_to_start_from_is_not_deleted():
     assert made.status.in_use
 
 
-def test_a_blocked_disposal_is_told_once():
+def test_a_blocked_disposal_is_reported_once():
     """K5, K7."""
     made = plan_snapshot(a_complete_one(disposal=Disposal.FAILED), None, BEGINNING)
     again = plan_snapshot(
@@ -201,7 +201,7 @@ def test_retention_promises_to_delete_only_files_that_it_can_reach(directory, is
     assert made.spec.dispose_on_delete is is_disposed_of
 
 
-def test_files_that_retention_leaves_behind_are_told():
+def test_files_that_retention_leaves_behind_are_reported():
     """K5, K7."""
     spec = CheckpointedJobSnapshotSpec(job_name="orders", trigger="periodic")
     status = CheckpointedJobSnapshotStatus(state=SnapshotState.COMPLETED, path=ON_A_VOLUME)

@@ -46,7 +46,7 @@ def seen_with(cluster, *snapshots):
     return replace(cluster.observed(), snapshots=snapshots)
 
 
-def test_a_savepoint_that_is_complete_is_told_once_and_shown(cluster):
+def test_a_complete_savepoint_is_reported_once_and_in_the_status(cluster):
     """K5, K7."""
     cluster.annotation = "one"
     cluster.settle(rounds=6)
@@ -59,7 +59,7 @@ def test_a_savepoint_that_is_complete_is_told_once_and_shown(cluster):
     assert "SavepointCompleted" in [entry.reason for entry in cluster.status.history]
 
 
-def test_a_savepoint_that_failed_is_told_with_the_reason(cluster):
+def test_a_savepoint_that_failed_is_reported_with_the_reason(cluster):
     """K5, K7."""
     cluster.fails_savepoints = True
     cluster.annotation = "one"
@@ -71,7 +71,7 @@ def test_a_savepoint_that_failed_is_told_with_the_reason(cluster):
     assert cluster.status.last_savepoint is None
 
 
-def test_a_checkpoint_that_was_asked_for_is_told_and_is_no_savepoint(cluster):
+def test_a_requested_checkpoint_is_reported_and_is_no_savepoint(cluster):
     """K5, K7."""
     cluster.checkpoint_annotation = "one"
     cluster.settle(rounds=6)
@@ -88,7 +88,7 @@ def test_a_snapshot_tells_of_itself_too(cluster):
     assert [event.reason for event in cluster.snapshot_events] == ["Completed"]
 
 
-def test_an_adopted_savepoint_is_not_told_as_taken(cluster):
+def test_an_adopted_savepoint_is_not_reported_as_taken(cluster):
     """K5: it was not taken by this job."""
     made = cluster.planned(seen_with(cluster, a_snapshot(1, adopt_path=PATH)))
 
@@ -96,7 +96,7 @@ def test_an_adopted_savepoint_is_not_told_as_taken(cluster):
     assert made.status.last_savepoint is None
 
 
-def test_the_savepoint_of_an_upgrade_is_told_by_the_upgrade_alone():
+def test_the_savepoint_of_an_upgrade_is_reported_by_the_upgrade_alone():
     """K5: it has an object as well, but it is one savepoint."""
     cluster = FakeCluster(a_spec(upgrade={"mode": "savepoint"}))
     cluster.settle(rounds=8)
@@ -122,7 +122,7 @@ def test_another_savepoint_does_not_take_the_place_of_an_upgrades_own():
     assert made.status.last_savepoint == own
 
 
-def test_many_snapshots_are_each_told_once(cluster):
+def test_many_snapshots_are_each_reported_once(cluster):
     """K7: the status remembers the youngest; older ones count as reported."""
     snapshots = [a_snapshot(number) for number in range(3 * MOST_REPORTED)]
     for count in range(1, len(snapshots) + 1):
@@ -135,7 +135,7 @@ def test_many_snapshots_are_each_told_once(cluster):
     assert len(cluster.status.answered.snapshots) == MOST_REPORTED
 
 
-def test_a_name_that_is_used_again_is_told_again(cluster):
+def test_a_snapshot_of_a_reused_name_is_reported_again(cluster):
     """K7: it is another snapshot."""
     first = a_snapshot(1, SnapshotState.FAILED)
     second = replace(first, created_at=BEGINNING + timedelta(days=1))
@@ -145,7 +145,7 @@ def test_a_name_that_is_used_again_is_told_again(cluster):
     assert len(reported(cluster, "SavepointFailed")) == 2
 
 
-def test_a_snapshot_that_came_too_late_is_told_as_failed(cluster):
+def test_a_snapshot_that_came_too_late_is_reported_as_failed(cluster):
     """K7: the job had ended before it could be taken."""
     cluster.turn(seen_with(cluster, a_snapshot(1, SnapshotState.ABANDONED)))
 

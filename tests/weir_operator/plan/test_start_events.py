@@ -19,7 +19,7 @@ def reported(cluster):
     return [(event.reason, event.message) for event in cluster.events if event.reason in STARTS]
 
 
-def test_a_first_start_is_told_from_its_driver_to_its_proof_each_once():
+def test_a_first_start_reports_driver_running_and_stable_once_each():
     """K7: as Events and in the history, however often the operator looks."""
     cluster = a_stable_job()
 
@@ -33,7 +33,7 @@ def test_a_first_start_is_told_from_its_driver_to_its_proof_each_once():
     assert {entry.attempt for entry in cluster.status.history} == {1}
 
 
-def test_each_attempt_is_told_with_what_it_starts_from():
+def test_each_attempt_is_reported_with_its_restore_point():
     """K4, K7: a driver that was lost has a successor, which says where it goes on."""
     cluster = a_stable_job()
     cluster.events.clear()
@@ -69,7 +69,7 @@ def savepoint_of(cluster):
     return cluster.status.last_savepoint.path
 
 
-def test_a_driver_that_could_not_be_made_is_not_told_as_started():
+def test_a_driver_whose_pod_was_not_created_is_not_reported_as_started():
     """K7: intent is no news; the operator dies here before it makes the pod."""
     cluster = FakeCluster(dies_in=3)
     with pytest.raises(OperatorDiedError):

@@ -238,7 +238,7 @@ def test_a_failure_explains_the_recovery_until_the_next_driver_runs():
     assert "orders-driver-1 ended with code 137" in messages(cluster)["Degraded"]
 
 
-def test_every_restart_is_told_and_in_a_row_they_are_one_entry_of_the_history():
+def test_every_restart_is_reported_and_consecutive_ones_share_a_history_entry():
     """K7: by Events of the same words, which Kubernetes counts; those between two looks are one."""
     cluster = stable()
     before = cluster.status.history

@@ -30,7 +30,7 @@ def a_running_job(**changes):
     return cluster
 
 
-def somebody_deletes_the_driver(cluster):
+def a_user_deletes_the_driver(cluster):
     pod = cluster.drivers[0].pod
     cluster.perform(DeleteDriver(pod.name, pod.uid, pod.attempt))
 
@@ -93,7 +93,7 @@ def test_a_pod_of_a_lost_node_is_deleted_by_force_before_it_can_be_stuck():
     """K10: however long ago it was deleted."""
     cluster = a_running_job()
     cluster.never_ends = True
-    somebody_deletes_the_driver(cluster)
+    a_user_deletes_the_driver(cluster)
     cluster.lose_node()
     cluster.pass_time(3600)
 
@@ -117,7 +117,7 @@ def test_a_driver_held_by_a_finalizer_has_a_successor_after_its_deadline():
     """K3 K7 K10: under another name, with an Event and a condition that name pod and cause."""
     cluster = a_running_job()
     cluster.held_by = (HOLD,)
-    somebody_deletes_the_driver(cluster)
+    a_user_deletes_the_driver(cluster)
     cluster.settle(rounds=2)
     assert attempts(cluster) == [1]
     hold_up = condition(cluster, "Progressing").message
@@ -141,7 +141,7 @@ def test_when_a_stuck_pod_is_gone_at_last_nothing_is_degraded():
     """K7: and nothing else happens."""
     cluster = a_running_job()
     cluster.held_by = (HOLD,)
-    somebody_deletes_the_driver(cluster)
+    a_user_deletes_the_driver(cluster)
     cluster.settle(rounds=14)
     cluster.remove_finalizer()
     cluster.settle(rounds=2)
@@ -154,7 +154,7 @@ def test_a_driver_whose_kubelet_is_silent_is_waited_for_longer():
     """K3 C17: its process may still run; the log in storage fences it."""
     cluster = a_running_job()
     cluster.never_ends = True
-    somebody_deletes_the_driver(cluster)
+    a_user_deletes_the_driver(cluster)
     waited = GRACE.total_seconds() + TERMINATION_DEADLINE_MS / 1_000
     cluster.settle(rounds=int(waited // 15) - 1)
     assert attempts(cluster) == [1]
@@ -201,7 +201,7 @@ def test_a_finished_job_whose_driver_is_held_has_still_finished():
     driver.pod = replace(driver.pod, stage=Terminated(0))
     cluster.settle(rounds=2)
     cluster.held_by = (HOLD,)
-    somebody_deletes_the_driver(cluster)
+    a_user_deletes_the_driver(cluster)
     cluster.settle(rounds=10)
 
     assert cluster.status.state is LifecycleState.FINISHED
@@ -213,7 +213,7 @@ def test_a_stuck_driver_is_never_said_to_be_gone():
     """K7: though another failure followed it."""
     cluster = a_running_job()
     cluster.held_by = (HOLD,)
-    somebody_deletes_the_driver(cluster)
+    a_user_deletes_the_driver(cluster)
     cluster.drivers_go_on()
     cluster.pass_time(60)
     cluster.turn(cluster.observed(is_live=False))
@@ -231,7 +231,7 @@ def test_a_pod_that_was_never_seen_before_it_was_stuck_has_a_successor_too():
     cluster = FakeCluster()
     cluster.turn()
     cluster.never_ends = True
-    somebody_deletes_the_driver(cluster)
+    a_user_deletes_the_driver(cluster)
     cluster.pass_time(3600)
     cluster.settle(rounds=8)
 

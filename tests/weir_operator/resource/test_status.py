@@ -74,7 +74,7 @@ def test_a_status_is_read_as_it_was_written():
     assert written["lastCheckpoint"]["duration"] == "1200 ms"
 
 
-def test_a_job_that_nobody_looked_at_has_an_empty_status():
+def test_a_job_that_was_never_reconciled_has_an_empty_status():
     """K7."""
     assert CheckpointedJobStatus.model_validate({}).state is LifecycleState.CREATED
 

@@ -50,7 +50,7 @@ def test_a_schema_is_taken_from_the_data_source_or_from_the_user():
     assert of(Shy).source(Options("shy", {}, declared)).schema == declared
 
 
-def test_a_schema_that_nobody_tells_is_asked_for():
+def test_a_source_without_a_schema_is_refused_with_the_remedy():
     """U3."""
     with pytest.raises(
         JobRejected, match=r"Shy has no schema: .* Remedy: implement it, or declare"

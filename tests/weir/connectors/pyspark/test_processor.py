@@ -139,7 +139,7 @@ def test_output_counts_by_name_where_it_has_names_and_else_by_position(row):
     ("mode", "times"),
     [("None", [-1, -1]), ("processingTime", [5_000, 4_000]), ("EventTime", [5_000, 4_000])],
 )
-def test_a_processor_is_told_the_times_of_its_mode(mode, times):
+def test_a_processor_sees_the_times_of_its_mode(mode, times):
     """D1, D6: the watermark in both modes that have a time."""
     job = ProcessorHarness(Times(), time_mode=mode, clock=ManualClock(5_000)).begin()
     job.operator.advance(4_000)

@@ -106,7 +106,7 @@ def test_a_layer_holds_the_keys_that_changed_and_names_those_that_went():
     assert removed == {False: {"a"}, True: {"b"}}
 
 
-def test_whoever_looks_into_layers_sees_the_state_and_no_trace_of_what_went():
+def test_rows_read_from_layers_are_the_state_without_what_was_removed():
     """S9 U2: as a tool would show it."""
     job = Layered(History())
     job.subtask.words(*"abc")

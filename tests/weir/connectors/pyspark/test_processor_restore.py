@@ -136,7 +136,7 @@ def test_a_state_of_another_kind_is_refused():
         ProcessorHarness(changed).begin(written(job.capture()))
 
 
-def test_a_restored_state_that_nobody_declares_is_passed_over():
+def test_a_restored_state_that_the_processor_does_not_declare_is_dropped():
     """C15: the driver has asked whether it may be, and refuses it if not."""
     job = ProcessorHarness(RunningTotal()).begin()
     job.words("a")

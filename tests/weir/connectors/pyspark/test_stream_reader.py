@@ -392,7 +392,7 @@ def test_a_checkpoint_before_the_first_look_commits_nothing(tmp_path):
     assert notes(tmp_path / "log") == []
 
 
-def test_the_look_that_found_a_split_can_be_told_from_its_name():
+def test_the_name_of_a_split_shows_the_discovery_that_found_it():
     """R5."""
     source = counter(step="10")
     second = source.discover(source.discover("").seen)

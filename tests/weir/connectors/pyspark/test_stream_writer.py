@@ -97,7 +97,7 @@ def test_rows_between_two_barriers_go_to_one_call_whose_message_is_committed(mak
     assert ledger_rows(ledger, "commits") == [(0,), (1,)]
 
 
-def test_a_barrier_without_rows_calls_nobody(make):
+def test_a_barrier_without_rows_makes_no_commit_message(make):
     """R5: a subtask without rows has no message."""
     writer = make().open(place())
     writer.write(numbers())
@@ -354,7 +354,7 @@ def test_everything_of_an_older_epoch_is_aborted(make, ledger):
     assert ledger_rows(ledger, "aborts") == [(0, 1)]
 
 
-def test_nothing_left_means_nobody_is_asked_to_abort(make, ledger):
+def test_resolving_without_open_transactions_aborts_nothing(make, ledger):
     """R5."""
     make().committer().resolve((SUBTASK,), (1, 2), frozenset())
     assert ledger_rows(ledger, "aborts") == []

@@ -124,7 +124,7 @@ def test_a_checkpoint_that_is_being_written_is_aborted_by_nothing_but_storage():
 # What an abort does
 
 
-def test_every_subtask_is_told():
+def test_every_subtask_is_notified():
     """C9: notify every subtask, so that alignment is released downstream."""
     story = a_running_job(TOLERANT)
 
@@ -133,7 +133,7 @@ def test_every_subtask_is_told():
     assert only(NotifyAborted, said) == NotifyAborted(1, tuple((s, FIRST) for s in EVERYONE))
 
 
-def test_a_subtask_that_went_down_is_not_told():
+def test_a_subtask_that_went_down_is_not_notified():
     """C9: it has no alignment to release."""
     story = a_running_job()
     story.trigger()
@@ -174,7 +174,7 @@ def test_a_shared_file_that_a_completed_checkpoint_refers_to_is_not_deleted():
     assert dict(story.state.checkpoints.shared.references) == {"base": 1}
 
 
-def test_whoever_asked_is_told_why_there_is_none():
+def test_the_request_of_an_aborted_checkpoint_fails_with_the_reason():
     """C9 C10: with the reason and the whole message."""
     story = a_running_job(TOLERANT)
 

@@ -111,7 +111,7 @@ def test_a_subtask_at_its_end_may_leave_when_a_checkpoint_covers_it():
     assert leaving(said) == [READ_0]
 
 
-def test_nobody_leaves_with_a_plain_savepoint():
+def test_no_subtask_leaves_with_a_plain_savepoint():
     """C14 R5: it commits nothing."""
     story = a_running_job()
     savepoint = story.trigger(SAVEPOINT)
@@ -127,7 +127,7 @@ def test_everyone_leaves_with_a_synchronous_savepoint():
     assert leaving(story.complete(story.trigger(STOP))) == list(EVERYONE)
 
 
-def test_with_the_switch_off_all_leave_together_or_nobody():
+def test_with_the_switch_off_all_subtasks_leave_together_or_none():
     """C14: else no checkpoint could be taken any more."""
     story = a_running_job(Policy(after_tasks_finish=False))
 
@@ -143,7 +143,7 @@ def test_half_of_an_operator_with_union_state_stays():
     assert leaving(completed_with(story, READ_0, SUM_0, SUM_1)) == [READ_0, SUM_0, SUM_1]
 
 
-def test_who_may_leave_is_told_again_until_it_has_left():
+def test_a_final_notice_is_repeated_until_the_subtask_has_left():
     """C14: a subtask that missed it would keep the job running."""
     story = a_running_job()
     completed_with(story, READ_0, SUM_0)
@@ -184,7 +184,7 @@ def test_a_restart_takes_back_that_somebody_may_leave():
     assert story.later(200) == []
 
 
-def test_a_plain_savepoint_repeats_no_farewell():
+def test_a_plain_savepoint_repeats_no_final_notice():
     """C14 R5: only the completion that covered a subtask lets it go."""
     story = a_running_job()
     completed_with(story, READ_0)

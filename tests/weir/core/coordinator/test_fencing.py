@@ -94,7 +94,7 @@ def test_the_loser_does_nothing_ever_again():
     assert next_deadline(story.state) is None
 
 
-def test_whoever_waits_for_the_loser_is_told():
+def test_every_request_of_a_fenced_driver_fails():
     """C17: every request is answered, pending and queued ones alike."""
     story = a_job_that_lost_its_race(name="ada")
     story.ask(name="bob")
@@ -105,7 +105,7 @@ def test_whoever_waits_for_the_loser_is_told():
     assert {answer.outcome.reason for answer in answers} == {Reason.CHECKPOINT_COORDINATOR_SHUTDOWN}
 
 
-def test_nobody_is_told_of_a_periodic_checkpoint_that_was_lost():
+def test_a_lost_periodic_checkpoint_completes_no_request():
     """C17: no user requested it."""
     story = a_running_job(Policy(interval_ms=100))
     story.at(50)
@@ -124,7 +124,7 @@ def test_an_entry_in_doubt_that_turns_out_to_be_another_s_fences_too():
     assert only(EndDriver, taken(story)).fenced
 
 
-def test_an_answer_about_another_entry_fences_nobody():
+def test_an_answer_about_another_entry_fences_no_driver():
     """C17: a stale answer is about a number that was decided before."""
     story = a_job_that_lost_its_race()
 
