@@ -296,6 +296,7 @@ _COORDINATOR_BUGS = (
         f"{_COORDINATOR}.final_checkpoint",
         "    if not left:\n        return state, ()\n    again =",
         "    return state, ()\n    again =",
+        first_seed=1_400,  # few schedules lose the last notice of a job
     ),
     Bug(
         "the oldest retained checkpoint is restored",

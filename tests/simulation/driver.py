@@ -192,10 +192,9 @@ class Driver:
     def _send(self, subtask: SubtaskId, attempt: AttemptId, message: object, *, soft: bool) -> None:
         assert self.job is not None
         slot = self.job.attempt.graph.slot_of(subtask)
-        is_last = isinstance(message, CheckpointCompleted) and message.leaving
-        lost_control = self.sim.scenario.chances.lost_control
-        is_lossy = isinstance(message, CheckpointAborted) or is_last
-        if is_lossy and self.world.chance(lost_control * 10):
+        if isinstance(message, CheckpointAborted) and self.world.chance(
+            self.sim.scenario.chances.lost_control * 10
+        ):
             return
         for copy in range(self._copies(soft=soft)):
             wait = self._in_order(("down", slot)) + (self.world.delay(0, 150) if copy else 0)
