@@ -86,6 +86,7 @@ class Phase(StrEnum):
 
     WAITING = "waiting for the barrier"
     ALIGNING = "aligning"
+    CAPTURING = "in the synchronous part"
     UPLOADING = "in the asynchronous part"
     ACKED = "acknowledged"
 
