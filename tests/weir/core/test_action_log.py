@@ -104,9 +104,7 @@ def test_the_abort_is_logged_with_its_reason():
 
 def test_a_failed_trigger_is_logged_with_its_consecutive_failures():
     """C21 C10: there is no id to name."""
-    assert line_of(
-        ReportAborted(0, Reason.NOT_ALL_REQUIRED_TASKS_RUNNING, "sum-0 is down", 3)
-    ) == (
+    assert line_of(ReportAborted(0, Reason.NOT_ALL_REQUIRED_TASKS_RUNNING, "sum-0 is down", 3)) == (
         INFO,
         (
             "Failed to trigger checkpoint for job orders (NOT_ALL_REQUIRED_TASKS_RUNNING): "
