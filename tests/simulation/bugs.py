@@ -220,6 +220,13 @@ _COORDINATOR_BUGS = (
         "[]",
     ),
     Bug(
+        "an older checkpoint completes behind the savepoint of a stop",
+        ("C8", "C15"),
+        f"{_COORDINATOR}.completion",
+        "_abort_older(state, checkpoint) if kind.commits else",
+        "_abort_older(state, checkpoint) if not kind.is_savepoint else",
+    ),
+    Bug(
         "one checkpoint too many is subsumed",
         ("C12",),
         f"{_CORE}.retention",

@@ -247,7 +247,7 @@ class Oracle:
             if entry.epoch < epoch:
                 self.world.violated(f"entry {index} is of epoch {entry.epoch}, after {epoch}")
             epoch = entry.epoch
-            if isinstance(entry, CheckpointLogged) and not entry.kind.is_savepoint:
+            if isinstance(entry, CheckpointLogged) and entry.kind.commits:
                 if entry.checkpoint <= newest:
                     self.world.violated(f"checkpoint {entry.checkpoint} after {newest}")
                 newest = entry.checkpoint

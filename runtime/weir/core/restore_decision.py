@@ -106,7 +106,8 @@ def candidates(entries: tuple[tuple[int, Entry], ...]) -> tuple[Candidate, ...]:
     """The line of checkpoints that lead to the log's end; a new beginning starts a new line.
 
     A plain savepoint is a copy for the user and no part of the line. The savepoint that a job
-    stopped with outlives the job, even where its checkpoints do not.
+    stopped with outlives the job, even where its checkpoints do not. Earlier versions could log an
+    older checkpoint behind that savepoint, so the order is that of the ids.
     """
     line: list[Candidate] = []
     for index, entry in entries:
@@ -119,6 +120,7 @@ def candidates(entries: tuple[tuple[int, Entry], ...]) -> tuple[Candidate, ...]:
             case CheckpointLogged() if entry.kind.commits:
                 owned = not entry.kind.is_savepoint
                 line.append(Candidate(index, entry.manifest, entry.checkpoint, entry.kind, owned))
+                line.sort(key=lambda candidate: candidate.checkpoint)
             case JobClosed(retains=False):
                 line = [candidate for candidate in line[-1:] if candidate.kind.is_savepoint]
             case EpochTaken() | CheckpointLogged() | IdsReserved() | JobClosed():

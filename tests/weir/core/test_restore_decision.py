@@ -45,6 +45,17 @@ def test_the_newest_completed_checkpoint_is_restored():
     assert resolution.goes_on
 
 
+@pytest.mark.parametrize("ending", [(), (closed(JobStatus.STOPPED, retains=False),)])
+def test_a_checkpoint_logged_behind_the_savepoint_of_a_stop_is_not_the_newest(ending):
+    """C15: earlier versions logged such checkpoints; the newest is the one with the highest id."""
+    resolution = resolved(
+        read(epoch(OLD), logged(6, STOP), logged(5), *ending), RestoreRequest(NEW)
+    )
+
+    assert isinstance(resolution, RestoreFrom)
+    assert resolution.path == path(6)
+
+
 def test_the_checkpoints_before_it_are_still_owned():
     """C12: they are deleted when newer ones subsume them, also by a later driver."""
     resolution = resolved(read(epoch(), logged(3), logged(5)))

@@ -263,12 +263,16 @@ def _notices(state: Coordinator, properties: CheckpointProperties) -> tuple[Acti
 
 
 def _record(state: Coordinator, pending: Logging, index: int) -> Step:
-    """Keep it; let go of what it subsumes, pending and completed."""
-    checkpoint = pending.properties.checkpoint
-    if pending.properties.request.kind.is_savepoint:
+    """Keep it; let go of what it subsumes, pending and completed.
+
+    The savepoint of a stop commits output, so no older checkpoint may be logged behind it: a
+    restore from that one would repeat the output.
+    """
+    checkpoint, kind = pending.properties.checkpoint, pending.properties.request.kind
+    state, aborted = _abort_older(state, checkpoint) if kind.commits else (state, ())
+    if kind.is_savepoint:
         recent = (*state.checkpoints.savepoints, checkpoint)[-SAVEPOINTS_REMEMBERED:]
-        return replace(state, checkpoints=replace(state.checkpoints, savepoints=recent)), ()
-    state, aborted = _abort_older(state, checkpoint)
+        return replace(state, checkpoints=replace(state.checkpoints, savepoints=recent)), aborted
     assert checkpoint > state.checkpoints.newest, "completed ids grow"
     done = Completed(pending.manifest, index, since=checkpoint)
     completed = (*state.checkpoints.completed, done)

@@ -191,6 +191,20 @@ def test_a_savepoint_ends_no_checkpoint():
     assert [p.properties.checkpoint for p in story.state.checkpoints.pending] == [checkpoint]
 
 
+@pytest.mark.parametrize("kind", [STOP, DRAIN])
+def test_the_savepoint_of_a_stop_ends_an_older_checkpoint_that_is_still_pending(kind):
+    """C8 C15: it commits output, so a checkpoint logged behind it would repeat that output."""
+    story = a_running_job(Policy(max_concurrent=2))
+    checkpoint, savepoint = story.trigger(), story.trigger(kind)
+    story.ack(checkpoint, SUM_0)
+
+    said = story.complete(savepoint)
+
+    assert only(ReportAborted, said).checkpoint == checkpoint
+    assert only(ReportAborted, said).reason is Reason.CHECKPOINT_SUBSUMED
+    assert story.state.checkpoints.pending == ()
+
+
 # What sinks commit
 
 
