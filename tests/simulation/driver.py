@@ -1,67 +1,49 @@
 """A simulated driver process: takes its epoch, runs the production job machine, obeys it.
 
-It owns no decision. Storage, external commits and links answer through the world's heap, late or
-with doubt; every answer goes into ``job.step`` as an event, and the invariants are checked
-after every step. A paused driver handles nothing until it wakes, which is how zombies are made.
+It owns no decision: the production job machine decides, and the production ``ActionRunner`` passes
+its actions to the ports. Storage, external commits and links answer through the world's heap, late
+or with doubt; every answer goes into ``job.step`` as an event, and the invariants are checked after
+every step. A paused driver handles nothing until it wakes, which is how zombies are made.
 """
 
-from collections.abc import Callable
 from typing import Protocol
 
 from simulation import discovery
-from simulation.coordinator_faults import CoordinatorFaults
 from simulation.coverage import watch_step
+from simulation.driver_ports import (
+    PortEnvironment,
+    SimulatedCommitters,
+    SimulatedSlotLinks,
+    SimulatedStorage,
+)
 from simulation.driver_takeover import DriverTakeover
-from simulation.slot import Slot, SlotEnvironment
-from simulation.store import OK, UNKNOWN, EntryAnswer
+from simulation.slot import Slot
 from weir.core import attempt as attempts
 from weir.core import coordinator as checkpoints
 from weir.core import restore_decision, takeover
-from weir.core.checkpoint_paths import manifest_path
 from weir.core.coordinator import actions, events
 from weir.core.enumerator import Splits
-from weir.core.ids import (
-    AttemptId,
-    CheckpointId,
-    Epoch,
-    Millis,
-    OperatorId,
-    RequestId,
-    SlotId,
-    SubtaskId,
-)
+from weir.core.ids import CheckpointId, Epoch, Millis, OperatorId, RequestId, SlotId
 from weir.core.invariants import violations
 from weir.core.job_master import Action, Event, Job, Launch, next_deadline, step
 from weir.core.lifecycle import JobStatus
-from weir.core.rescale import StateAssignment
 from weir.core.snapshots import Manifest
 from weir.core.stall_detector import StallDetector
 from weir.core.topology import Topology
+from weir.driver.action_runner import ActionRunner
 from weir.driver.loop_clock import LoopClock
-from weir.driver.storage_actions import entry_failed
-from weir.errors import WeirError
 from weir.wire.clocks import ProcessClock
-from weir.wire.control_messages import (
-    CancelSubtasks,
-    CheckpointAborted,
-    CheckpointCompleted,
-    DeploySubtasks,
-    SubtaskAddress,
-    SubtaskFailure,
-    SubtaskMessage,
-)
+from weir.wire.control_messages import SubtaskFailure
 
 DIRECTORY = "job"
 REPEATABLE = (events.SubtaskAcked, events.SubtaskDeclined, events.SubtaskProgressed)
 
 
-class Setting(SlotEnvironment, Protocol):
+class Setting(PortEnvironment, Protocol):
     """What a driver finds in its world."""
 
     @property
     def current(self) -> "Driver": ...
-    @property
-    def stumbling(self) -> CoordinatorFaults: ...
     def name_slot(self) -> SlotId: ...
     def kill_driver(self, driver: "Driver") -> None: ...
     def check_restore(self, driver: "Driver", manifest: Manifest) -> None: ...
@@ -90,7 +72,7 @@ class Driver:
         self.epoch = Epoch(0)
         self.job: Job | None = None
         self.slots: dict[SlotId, Slot] = {}
-        self.links: dict[tuple[str, SlotId], int] = {}
+        self._links = SimulatedSlotLinks(sim, self)
         self.asked: set[str] = set()
         self.known: set[str] = set()
         self.skew = 0
@@ -116,6 +98,7 @@ class Driver:
     def begin_epoch(self, claimed: takeover.Claim, resolution: restore_decision.Resolution) -> None:
         state_of_epoch = takeover.epoch_state(claimed, resolution, DIRECTORY)
         self.epoch = state_of_epoch.epoch
+        self._runner = self._action_runner()
         self.world.record(self.name, f"runs as epoch {self.epoch}")
         self.sim.external.widths = {o.id: o.parallelism for o in self.topology.operators}
         state, commits = checkpoints.begin(self.sim.scenario.policy, self.topology, state_of_epoch)
@@ -134,6 +117,16 @@ class Driver:
             self._new_slot()
         self.handle(attempts.JobStarted())
 
+    def _action_runner(self) -> ActionRunner:
+        return ActionRunner(
+            self.epoch,
+            self._links,
+            SimulatedStorage(self.sim, self),
+            SimulatedCommitters(self.sim, self, self._links),
+            lambda request, outcome: self.sim.answered(self, request, outcome),
+            self.handle,
+        )
+
     def _splits(self, resolution: restore_decision.Resolution) -> dict[OperatorId, Splits]:
         found = discovery.pools(self.sim.scenario, self.topology, resolution)
         for operator, pool in found.items():
@@ -148,7 +141,7 @@ class Driver:
     # -- slots come and go
 
     def _new_slot(self) -> None:
-        if not self.alive:
+        if not self.alive or self._links.are_dismissed:
             return
         name = self.sim.name_slot()
         self.slots[name] = Slot(name, self.sim, self)
@@ -179,47 +172,15 @@ class Driver:
         if isinstance(event, SubtaskFailure):
             draw = self.world.rng.random()
             event = attempts.SubtaskFailed(event.attempt, event.subtask, event.cause, draw)
-        for copy in range(self._copies(soft=isinstance(event, REPEATABLE))):
+        for copy in range(self._links.copies(is_repeatable=isinstance(event, REPEATABLE))):
             late = self.world.delay(0, 150) if copy else 0
-            self.world.at(self._in_order(("up", slot)) + late, self._received, slot, event)
+            self.world.at(self._links.in_order("up", slot) + late, self._received, slot, event)
 
     def _received(self, slot: SlotId, event: Event) -> None:
         if slot in self.slots:
             if isinstance(event, events.SubtaskAcked):
                 self.known.update(file.path for file in event.snapshot.files())
             self.handle(event)
-
-    def _send(self, subtask: SubtaskId, attempt: AttemptId, message: object, *, soft: bool) -> None:
-        assert self.job is not None
-        slot = self.job.attempt.graph.slot_of(subtask)
-        if isinstance(message, CheckpointAborted) and self.world.chance(
-            self.sim.scenario.chances.lost_control * 10
-        ):
-            return
-        for copy in range(self._copies(soft=soft)):
-            wait = self._in_order(("down", slot)) + (self.world.delay(0, 150) if copy else 0)
-            self.world.at(wait, self._deliver, slot, SubtaskMessage(subtask, attempt, message))
-
-    def _deliver(self, slot: SlotId, message: object) -> None:
-        if slot in self.slots:
-            self.slots[slot].post(message)
-
-    def _copies(self, *, soft: bool) -> int:
-        chances = self.sim.scenario.chances
-        if soft and self.world.chance(chances.lost_control):
-            self.world.saw("fault: control message lost")
-            return 0
-        if soft and self.world.chance(chances.doubled_control):
-            self.world.saw("fault: control message doubled")
-            return 2
-        return 1
-
-    def _in_order(self, link: tuple[str, SlotId]) -> int:
-        due = max(
-            self.world.now + self.world.delay(*self.sim.scenario.delays), self.links.get(link, 0)
-        )
-        self.links[link] = due
-        return due - self.world.now
 
     # -- the loop
 
@@ -283,82 +244,29 @@ class Driver:
 
     # -- actions
 
-    def _carry_out(self, action: Action) -> None:  # noqa: C901 - one case for each action
+    def _carry_out(self, action: Action) -> None:
+        """The production runner picks the port; faults and checks stand around it."""
         match action:
-            case (
-                actions.Trigger()
-                | actions.NotifyAborted()
-                | actions.NotifyCompleted()
-                | actions.SendToSubtask()
-            ):
-                self._notify_subtasks(action)
-            case actions.CompleteRequest(request, outcome):
-                self.sim.answered(self, request, outcome)
             case actions.EndDriver(status, fenced):
                 self.alive = False
                 for slot in self.slots.values():
                     slot.die()
                 self.sim.ended(self, status, fenced=fenced)
-            case Launch():
-                self._launch(action)
-            case attempts.ResetSubtasks(slot_id, subtasks):
-                self._send_in_order(slot_id, CancelSubtasks(subtasks))
-            case attempts.RecycleSlot(slot_id):
-                self.lose_slot(slot_id)
-            case attempts.ReportStatus(status):
-                self.status = status
-            case _:
-                self._ask_outside(action)
-
-    def _notify_subtasks(
-        self,
-        action: actions.Trigger
-        | actions.NotifyAborted
-        | actions.NotifyCompleted
-        | actions.SendToSubtask,
-    ) -> None:
-        match action:
-            case actions.Trigger(barrier, targets):
-                self._send_all(targets, barrier)
-            case actions.NotifyAborted(checkpoint, targets):
-                self._send_all(targets, CheckpointAborted(checkpoint))
-            case actions.NotifyCompleted(checkpoint, kind, targets, leaving):
-                self._send_all(targets, CheckpointCompleted(checkpoint, kind, leaving))
-                if kind.is_synchronous:
-                    self._maybe_die()
-            case actions.SendToSubtask(_, (subtask, attempt), message):
-                self._send(subtask, attempt, message, soft=False)
-
-    def _send_all(self, targets: tuple[actions.Target, ...], message: object) -> None:
-        for subtask, attempt in targets:
-            self._send(subtask, attempt, message, soft=True)
-
-    def _ask_outside(self, action: Action) -> None:  # noqa: C901 - one case for each action
-        store = self.sim.store
-        match action:
-            case actions.WriteManifest(manifest):
-                path = manifest_path(manifest.location)
-                self.known.add(path)
-                store.put(path, manifest, self.epoch, self._manifest_answer(manifest.checkpoint))
-            case actions.CreateEntry(index, entry):
-                store.create_entry(index, entry, self._entry_answer(index))
-            case actions.LookForSuccessor(index):
-                store.look(index, self._look_answer(index))
-            case actions.TruncateLog(below):
-                store.truncate(below)
-            case actions.DeleteFiles(ticket, paths):
-                store.delete(paths, self._delete_answer(ticket))
-            case actions.CommitTransactions():
-                self.world.at(self.world.delay(1, 12), self._commit, action)
-            case actions.ResolveTransactions():
-                self.world.at(self.world.delay(1, 12), self._resolve, action)
+                return
             case actions.SnapshotOperators(checkpoint, operators):
                 for operator in operators:
                     self._snapshot_hook(checkpoint, operator)
-            case actions.PrepareLocation(checkpoint, _):
-                self._prepare_location(checkpoint)
+                return
+            case Launch(restore=actions.RestoreManifest(manifest)):
+                self.sim.check_restore(self, manifest)
+            case attempts.ReportStatus(status):
+                self.status = status
             case _:
                 pass
+        assert self.job is not None
+        self._runner.carry_out(action, self.job)
+        if isinstance(action, actions.NotifyCompleted) and action.kind.is_synchronous:
+            self._maybe_die()
 
     def _maybe_die(self) -> None:
         """The worst moment: the stop is decided and not yet carried out."""
@@ -367,90 +275,6 @@ class Driver:
         ):
             self.world.saw("fault: driver dies while stopping")
             self.world.at(self.world.delay(0, 15), self.sim.kill_driver, self)
-
-    def _launch(self, launch: Launch) -> None:
-        restored = CheckpointId(0)
-        if isinstance(launch.restore, actions.RestoreManifest):
-            restored = launch.restore.manifest.checkpoint
-            self.sim.check_restore(self, launch.restore.manifest)
-        assert self.job is not None
-        execution_graph = self.job.attempt.graph
-        places = [(subtask, execution_graph.slot_of(subtask)) for subtask in self.topology.subtasks]
-        seats = tuple(SubtaskAddress(subtask, slot, "", 0) for subtask, slot in places)
-        by_slot: dict[SlotId, list[StateAssignment]] = {}
-        for _, slot, state_assignment in launch.placements:
-            by_slot.setdefault(slot, []).append(state_assignment)
-        for slot, own in by_slot.items():
-            deploy = DeploySubtasks(self.epoch, launch.attempt, restored, tuple(own), seats)
-            self._send_in_order(slot, deploy)
-
-    def _send_in_order(self, slot: SlotId, message: object) -> None:
-        self.world.at(self._in_order(("down", slot)), self._deliver, slot, message)
-
-    def _manifest_answer(self, checkpoint: CheckpointId) -> Callable[[str], None]:
-        def answered(outcome: str) -> None:
-            if outcome == OK:
-                self.handle(events.ManifestWritten(checkpoint))
-            elif outcome == UNKNOWN:
-                self.handle(events.ManifestInDoubt(checkpoint))
-            else:
-                self.handle(events.ManifestNotWritten(checkpoint, "storage failed"))
-
-        return answered
-
-    def _entry_answer(self, index: int) -> EntryAnswer:
-        def answered(outcome: str | WeirError) -> None:
-            if isinstance(outcome, WeirError):
-                self.handle(entry_failed(index, outcome))
-            elif outcome == OK:
-                self.handle(events.EntryCreated(index))
-            else:
-                self.handle(events.EntryTaken(index))
-
-        return answered
-
-    def _look_answer(self, index: int) -> Callable[[str], None]:
-        def answered(outcome: str) -> None:
-            if outcome == "taken":
-                self.handle(events.EntryTaken(index))
-            elif outcome == "free":
-                self.handle(events.NoSuccessorSeen(index))
-            else:
-                self.handle(events.SuccessorUnknown(index))
-
-        return answered
-
-    def _delete_answer(self, ticket: int) -> Callable[[str], None]:
-        def answered(outcome: str) -> None:
-            done = events.FilesDeleted if outcome == OK else events.FilesNotDeleted
-            self.handle(done(ticket))
-
-        return answered
-
-    def _commit(self, action: actions.CommitTransactions) -> None:
-        """The external system may act and fall silent, or not act at all."""
-        commit = action.commit
-        if not self.world.calm and self.sim.stumbling.is_now():
-            self.world.saw("fault: committer raises")
-            refused = "commit() raised", "KeyError"
-            self.handle(events.CommitInDoubt(commit.sink, commit.sequence, *refused))
-            return
-        if self.world.chance(self.sim.scenario.chances.commit_lost):
-            self.world.saw("fault: commit without an answer")
-            if self.world.rng.random() < 0.5:
-                self.sim.external.commit(commit)
-            self.handle(events.CommitInDoubt(commit.sink, commit.sequence))
-            return
-        self.sim.external.commit(commit)
-        self.handle(events.CommitConfirmed(commit.sink, commit.sequence))
-
-    def _resolve(self, action: actions.ResolveTransactions) -> None:
-        if self.world.chance(self.sim.scenario.chances.commit_lost):
-            self.handle(events.TransactionsUnresolved(action.operation))
-            return
-        owner = (int(self.epoch), int(action.attempt))
-        self.sim.external.resolve(action.subtasks, owner, action.keep)
-        self.handle(events.TransactionsResolved(action.operation))
 
     def _snapshot_hook(self, checkpoint: CheckpointId, operator: OperatorId) -> None:
         wait = self.world.delay(1, self.sim.scenario.hook_delay)
@@ -461,14 +285,6 @@ class Driver:
             return
         done = events.OperatorSnapshotted(checkpoint, operator, f"hook at {checkpoint}")
         self.world.at(wait, self.handle, done)
-
-    def _prepare_location(self, checkpoint: CheckpointId) -> None:
-        wait = self.world.delay(1, 8)
-        if self.world.chance(self.sim.scenario.chances.store_fails * 4):
-            refused = events.LocationNotPrepared(checkpoint, "storage failed")
-            self.world.at(wait, self.handle, refused)
-            return
-        self.world.at(wait, self.handle, events.LocationPrepared(checkpoint))
 
 
 def _only_time_passed(before: Job, after: Job) -> bool:

@@ -20,7 +20,7 @@ from weir.core.ids import RECOVERED, ChannelId
 from weir.core.log_entries import CheckpointLogged
 from weir.core.scheduler import ControlMarker, Mail
 from weir.core.task import Complete
-from weir.driver.action_runner import ActionRunner
+from weir.driver.action_runner import ActionRunner, SlotLinks
 from weir.driver.sink_committers import SinkCommitters
 from weir.driver.slot_registry import SlotRegistry
 from weir.driver.storage_actions import StorageActions
@@ -107,7 +107,7 @@ def _always(step: Step) -> StepsOf:
 
 def inject_driver_faults() -> None:
     """From now on this process is a driver with injected faults."""
-    known: list[SlotRegistry] = []
+    known: list[SlotLinks] = []
 
     def pids() -> list[int]:
         slots = sorted(known[-1].addresses()) if known else []

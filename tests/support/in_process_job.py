@@ -29,10 +29,9 @@ from weir.core.restarts import UNLIMITED, FixedDelay
 from weir.core.snapshots import CheckpointKind, StateFile
 from weir.core.stall_detector import StallDetector
 from weir.dataflow.physical import JobGraph, SourceHead
-from weir.driver.action_runner import ActionRunner
+from weir.driver.action_runner import ActionRunner, SlotLinks
 from weir.driver.job_startup import JobStartup, TakenOver
 from weir.driver.sink_committers import SinkCommitters
-from weir.driver.slot_registry import SlotRegistry
 from weir.driver.storage_actions import StorageActions
 from weir.driver.trace import InitialState
 from weir.errors import Unavailable
@@ -106,7 +105,7 @@ class DriverProcess:
         journal = JobLog(self.store, self.beginning.epoch_state.directory)
         self.hands = ActionRunner(
             self.beginning.epoch_state.epoch,
-            cast("SlotRegistry", self),
+            cast("SlotLinks", self),
             StorageActions(self.store, journal, self.hand, self.heard.append),
             SinkCommitters({}, self.heard.append, print),
             self.answers.__setitem__,

@@ -1,17 +1,28 @@
-"""Passes each action of the core to the part of the driver that carries it out."""
+"""Passes each action of the core to the part of the driver that carries it out.
 
-from collections.abc import Callable
+It does no I/O itself: slots, storage and sinks are ports, which the simulator implements too.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Protocol, assert_never
 
 from weir.core import attempt as attempts
 from weir.core.coordinator import actions, events, shutdown
-from weir.core.ids import NO_CHECKPOINT, CheckpointId, Epoch, OperatorId, RequestId, SlotId
+from weir.core.ids import (
+    NO_CHECKPOINT,
+    AttemptId,
+    CheckpointId,
+    Epoch,
+    OperatorId,
+    RequestId,
+    SlotId,
+    SubtaskId,
+)
 from weir.core.job_master import DriverAction, Event, Job, Launch
 from weir.core.rescale import StateAssignment
-from weir.driver.sink_committers import SinkCommitters
-from weir.driver.slot_registry import SlotRegistry
-from weir.driver.storage_actions import StorageActions
+from weir.driver.storage_actions import StorageAction
+from weir.wire.authenticated_sockets import Address
 from weir.wire.control_messages import (
     CancelSubtasks,
     CheckpointAborted,
@@ -23,14 +34,45 @@ from weir.wire.control_messages import (
 Outcome = actions.RequestSucceeded | actions.RequestFailed
 
 
+class SlotLinks(Protocol):
+    """The control links to the slots."""
+
+    def send(self, slot: SlotId, message: object) -> None: ...
+    def send_to_subtask(
+        self, slot: SlotId, subtask: SubtaskId, attempt: AttemptId, message: object
+    ) -> None: ...
+    def recycle(self, slot: SlotId) -> None: ...
+    def addresses(self) -> Mapping[SlotId, Address]: ...
+    def dismiss(self) -> None: ...
+    def until_gone(self) -> None: ...
+
+
+class StoragePort(Protocol):
+    """Storage, which answers each action by an event."""
+
+    def carry_out(self, action: StorageAction) -> None: ...
+
+
+class CommitPort(Protocol):
+    """The sinks' committers, which answer by events."""
+
+    def commit(self, action: actions.CommitTransactions) -> None: ...
+    def resolve(
+        self,
+        epoch: Epoch,
+        action: actions.ResolveTransactions,
+        first: Callable[[], None] = ...,
+    ) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class ActionRunner:
     """Carries out actions with slots, storage and sinks, and answers requests."""
 
     epoch: Epoch
-    slots: SlotRegistry
-    storage_actions: StorageActions
-    sink_committers: SinkCommitters
+    slots: SlotLinks
+    storage_actions: StoragePort
+    sink_committers: CommitPort
     answer: Callable[[RequestId, Outcome], None]
     enqueue: Callable[[Event], None]
 
