@@ -96,6 +96,10 @@ class Aligner:
         self.blocked.clear()
         return [Snapshot(self.barrier, overtaking=True, since=self.since)]
 
+    def is_aligning(self, checkpoint: CheckpointId) -> bool:
+        """Whether the checkpoint's barrier is here and other inputs have not delivered it yet."""
+        return self.barrier is not None and self.barrier.checkpoint == checkpoint
+
     def deadline(self) -> Millis | None:
         """When alignment has lasted long enough to turn unaligned."""
         if self.barrier is None or self.overtook or not self.barrier.may_time_out:
@@ -197,6 +201,9 @@ class Tracker:
 
     def overtake(self) -> list[Verdict]:
         return []
+
+    def is_aligning(self, checkpoint: CheckpointId) -> bool:
+        return checkpoint in self.waiting
 
     def deadline(self) -> Millis | None:
         return None

@@ -17,9 +17,9 @@ from time import perf_counter
 from weir.core.attempt import FailureCause
 from weir.core.barriers import Barrier, EndOfData, Idle, Watermark
 from weir.core.coordinator import events
-from weir.core.coordinator.events import Timings
+from weir.core.coordinator.events import Phase
 from weir.core.enumerator import AssignSplit, NoMoreSplits, NoSplitsYet
-from weir.core.ids import AttemptId, ChannelId, CheckpointId, Millis, SubtaskId
+from weir.core.ids import NO_CHECKPOINT, AttemptId, ChannelId, CheckpointId, Millis, SubtaskId
 from weir.core.job_master import SplitWanted
 from weir.core.lifecycle import SubtaskFinished, SubtaskRunning
 from weir.core.reasons import Reason
@@ -63,6 +63,7 @@ from weir.slot.row_format import RowFormat
 from weir.slot.snapshot_uploads import InFlightUploaded, SnapshotUploaded, UploadFailed
 from weir.slot.snapshot_writer import SnapshotWriter
 from weir.slot.source_operator import SourceOperator
+from weir.slot.subtask_counts import SubtaskCounts
 from weir.slot.turn_budget import TURN_SECONDS, TurnBudget
 from weir.storage.local_copies import Owner
 from weir.wire.control_messages import CheckpointAborted, CheckpointCompleted
@@ -74,15 +75,6 @@ OUTPUT_LIMIT = 2
 
 LONGEST_UNFLUSHED_SECONDS = 1.0
 """However busy an operator is, what it has buffered does not wait longer."""
-
-
-@dataclass(slots=True)
-class Counts:
-    """What a subtask has done since it was deployed."""
-
-    rows_in: int = 0
-    rows_out: int = 0
-    busy_seconds: float = 0.0
 
 
 @dataclass(eq=False)
@@ -102,13 +94,14 @@ class SubtaskRunner:
     output_limit: int = OUTPUT_LIMIT
     timer: Callable[[], float] = perf_counter
     budget: TurnBudget = field(default_factory=TurnBudget)
-    counts: Counts = field(default_factory=Counts)
+    counts: SubtaskCounts = field(default_factory=SubtaskCounts)
     has_unflushed: bool = False
     flushed_at: float = 0.0
     has_failed: bool = False
     withheld: dict[ChannelId, int] = field(default_factory=dict)
     """Credit that is not granted yet, because what it would let in is in-flight data."""
-    _timings: dict[CheckpointId, Timings] = field(default_factory=dict)
+    _newest_aligning: CheckpointId = NO_CHECKPOINT
+    _timings: dict[CheckpointId, events.Timings] = field(default_factory=dict)
     """Of uploads that have ended, until their checkpoint is acked."""
     _effects: list[Effect] = field(default_factory=list)
 
@@ -145,8 +138,7 @@ class SubtaskRunner:
         except BaseException as problem:  # a panic of native code and sys.exit too
             if not isinstance(problem, WeirError):  # whose message is complete
                 log.warning("%s failed", self.subtask, exc_info=True)
-            is_users = is_of_user_code(problem)
-            cause = FailureCause.USER_CODE if is_users else FailureCause.OPERATOR
+            cause = FailureCause.USER_CODE if is_of_user_code(problem) else FailureCause.OPERATOR
             self._fail(cause, describe_error(problem), problem)
         effects, self._effects = self._effects, []
         return effects
@@ -198,7 +190,14 @@ class SubtaskRunner:
         return self._effects_of(lambda: self._obey(self.task.granted(channel, batches)))
 
     def reach(self, channel: ChannelId, marker: object, now: Millis) -> list[Effect]:
-        return self._effects_of(lambda: self._obey(self.task.reach(channel, marker, now)))
+        return self._effects_of(lambda: self._reach(channel, marker, now))
+
+    def _reach(self, channel: ChannelId, marker: object, now: Millis) -> None:
+        self._obey(self.task.reach(channel, marker, now))
+        checkpoint = marker.checkpoint if isinstance(marker, Barrier) else NO_CHECKPOINT
+        if checkpoint > self._newest_aligning and self.task.aligner.is_aligning(checkpoint):
+            self._newest_aligning = checkpoint
+            self._report_phase(checkpoint, Phase.ALIGNING)
 
     def pass_time(self, now: Millis) -> list[Effect]:
         return self._effects_of(lambda: self._obey(self.task.pass_time(now)))
@@ -456,7 +455,9 @@ class SubtaskRunner:
             self.subtask, watermarks=self.time.by_edge(), reached_end=self.task.at_end
         )
         self._effects.append(StartUpload(upload, captured, snapshot))
-        phase = events.Phase.UPLOADING
+        self._report_phase(checkpoint, Phase.UPLOADING)
+
+    def _report_phase(self, checkpoint: CheckpointId, phase: Phase) -> None:
         progress = events.SubtaskProgressed(self.attempt, checkpoint, self.subtask, phase)
         self._effects.append(Report(progress))
 
@@ -488,7 +489,7 @@ class SubtaskRunner:
 
     def _report_ack(self, order: Ack) -> None:
         timings = replace(
-            self._timings.pop(order.checkpoint, Timings()),
+            self._timings.pop(order.checkpoint, events.Timings()),
             start_delay_ms=order.start_delay_ms,
             alignment_ms=order.alignment_ms,
             processed_bytes=order.processed_bytes,

@@ -43,7 +43,7 @@ from weir.slot.subtask_runner import OUTPUT_LIMIT, SubtaskRunner
 from weir.wire.control_messages import CheckpointAborted
 
 TOPOLOGY = a_chain(FakeSource(), FakeSink()).topology
-A, B = (ChannelId(EdgeId("rows"), sender, 0) for sender in (0, 1))
+A, B, C = (ChannelId(EdgeId("rows"), sender, 0) for sender in (0, 1, 2))
 OUT = ChannelId(EdgeId("done"), 0, 0)
 PLENTY = 1_000
 
@@ -301,6 +301,16 @@ def test_the_effects_of_a_barrier_come_in_the_order_of_its_steps():
     assert broadcast == Transmit(OUT, barrier)
     assert isinstance(upload, StartUpload)
     assert upload.snapshot == SubtaskSnapshot(WORK_0, watermarks=runner.time.by_edge())
+    assert progress == Report(SubtaskProgressed(1, 7, WORK_0, Phase.UPLOADING))
+
+
+def test_a_subtask_that_waits_for_other_inputs_reports_that_it_aligns():
+    """C10: once for each checkpoint, so that an expired one does not blame a missing barrier."""
+    runner = a_runner(Alarms(), A, B, C)
+    aligning = Report(SubtaskProgressed(1, 7, WORK_0, Phase.ALIGNING))
+    assert runner.reach(A, a_barrier(7), Millis(0)) == [aligning]
+    assert aligning not in runner.reach(B, a_barrier(7), Millis(0))
+    *_, progress = runner.reach(C, a_barrier(7), Millis(0))
     assert progress == Report(SubtaskProgressed(1, 7, WORK_0, Phase.UPLOADING))
 
 

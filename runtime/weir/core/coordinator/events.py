@@ -86,7 +86,6 @@ class Phase(StrEnum):
 
     WAITING = "waiting for the barrier"
     ALIGNING = "aligning"
-    CAPTURING = "in the synchronous part"
     UPLOADING = "in the asynchronous part"
     ACKED = "acknowledged"
 

@@ -327,7 +327,7 @@ def test_the_message_names_the_slowest_subtask_its_phase_and_the_bytes():
     story.hear(
         progressed(checkpoint, SUM_0, Phase.UPLOADING),
         progressed(checkpoint, SUM_1, Phase.ALIGNING),
-        progressed(checkpoint, WRITE_0, Phase.CAPTURING),
+        progressed(checkpoint, WRITE_0, Phase.UPLOADING),
     )
 
     assert only(ReportAborted, story.at(300)).message == (
