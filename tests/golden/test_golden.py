@@ -20,6 +20,7 @@ from weir.dataflow.writer import Session
 from weir.ports.operators import RestoredState, TaskInfo
 from weir.ports.sources import CheckpointedSplit
 from weir.slot.operator_factory import operator_for
+from weir.state.memory.memory_backend import MemoryBackend
 from weir.state.snapshot_files import read_list
 from weir.state.state_file_reader import header_of, rows_of
 from weir.storage import manifests, state_files
@@ -58,7 +59,7 @@ class Restored:
 
     def operator(self, subtask):
         place = TaskInfo(subtask, self.parallelism, 8, 2, 1, lambda: Millis(1_000))
-        operator = operator_for(self.graph.by_id[subtask.operator], place)
+        operator = operator_for(self.graph.by_id[subtask.operator], place, MemoryBackend)
         operator.restore(self.restored_state(subtask))
         return operator
 

@@ -149,7 +149,7 @@ SHELL_BUGS = (
     Bug(
         "what changed in the last interval alone goes up",
         ("S4",),
-        "weir.state.change_history",
+        "weir.state.memory.change_history",
         "later = [other.row_numbers for other in self.intervals[position:]]",
         "later = [other.row_numbers for other in self.intervals[-1:]]",
         (f"{_STATE}/test_change_history.py",),

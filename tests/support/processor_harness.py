@@ -12,6 +12,7 @@ from weir.core.snapshots import KeyGroupRange
 from weir.dataflow.physical import ProcessorHead, RowsAs
 from weir.dataflow.types import schema_of
 from weir.ports.operators import Batch, Captured, RestoredState, TaskInfo
+from weir.state.memory.memory_backend import MemoryBackend
 
 MAX_PARALLELISM = 128
 
@@ -67,7 +68,7 @@ class ProcessorHarness:
             clock=self.clock,
             is_incremental=self.is_incremental,
         )
-        self.operator = ProcessorOperator(head, place)
+        self.operator = ProcessorOperator(head, place, MemoryBackend)
         mark = None if watermark is None else Millis(watermark)
         self.operator.restore(RestoredState(keyed=files, watermark=mark))
         return self

@@ -16,7 +16,7 @@ from weir.core.ids import OperatorId
 from weir.core.snapshots import Manifest, StateFile
 from weir.dataflow.physical import AggregateHead, JobGraph, ProcessorHead
 from weir.errors import JobRejected, reject_all
-from weir.state.aggregate_table import AggregateTable
+from weir.state.memory.aggregate_table import AggregateTable
 from weir.state.schema_evolution import incompatibilities
 from weir.state.state_schema import AGGREGATES, StateSchema, distinct_schemas, state_schema_of_file
 from weir.storage.object_store import ObjectStore

@@ -12,6 +12,7 @@ from weir.dataflow.physical import (
     SourceHead,
     Stage,
 )
+from weir.ports.keyed_state import BackendFactory
 from weir.ports.operators import Operator, TaskInfo
 from weir.slot.aggregate import AggregateOperator
 from weir.slot.function import FunctionOperator
@@ -20,14 +21,14 @@ from weir.slot.sink_operator import SinkOperator
 from weir.slot.source_operator import SourceOperator
 
 
-def operator_for(stage: Stage, place: TaskInfo) -> Operator:
+def operator_for(stage: Stage, place: TaskInfo, backends: BackendFactory) -> Operator:
     match stage.head:
         case SourceHead():
             return SourceOperator(stage.head)
         case AggregateHead():
-            return AggregateOperator(stage.head, place)
+            return AggregateOperator(stage.head, place, backends)
         case ProcessorHead():
-            return ProcessorOperator(stage.head, place)
+            return ProcessorOperator(stage.head, place, backends)
         case FunctionHead():
             return FunctionOperator(stage.head, place)
         case SinkHead(sink):

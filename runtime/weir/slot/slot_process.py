@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from weir.api.state_config import StateBackend
 from weir.core.coordinator.events import SubtaskAcked, SubtaskDeclined
 from weir.core.ids import SlotId
 from weir.core.reasons import Reason
@@ -63,6 +64,7 @@ class SlotSetting:
     graph: JobGraph
     alignment: AlignmentSettings
     storage: SnapshotStorageSettings
+    backend: StateBackend
 
 
 def host_subtasks(setting: SlotSetting, executor: str, task_attempt: int) -> None:
@@ -78,7 +80,7 @@ def host_subtasks(setting: SlotSetting, executor: str, task_attempt: int) -> Non
     link.send(Registered(name, executor, task_attempt, *here))
     uploading = ThreadPoolExecutor(UPLOAD_THREADS, thread_name_prefix="weir-upload")
     reading = ThreadPoolExecutor(READ_THREADS, thread_name_prefix="weir-restore")
-    factory = StageFactory(setting.graph, setting.alignment)
+    factory = StageFactory(setting.graph, setting.alignment, setting.backend)
     deployer = SubtaskDeployer(factory, files, SlotExecutors(uploading, reading))
     mailbox = Mailbox(deployer, exchange, partial(report, link))
     threading.Thread(target=_listen, args=(link, mailbox), daemon=True, name="weir-control").start()

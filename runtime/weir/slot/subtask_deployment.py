@@ -11,6 +11,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Protocol
 
+from weir.api.state_config import StateBackend
 from weir.core.alignment import Aligner, Tracker
 from weir.core.attempt import FailureCause
 from weir.core.barriers import EndOfInput
@@ -35,6 +36,7 @@ from weir.slot.row_format import ArrowFormat, RowFormat
 from weir.slot.snapshot_uploads import SnapshotUploads, UploadMemory
 from weir.slot.snapshot_writer import FileStorage, SnapshotWriter
 from weir.slot.subtask_runner import SubtaskRunner
+from weir.state.backends import BACKENDS
 from weir.wire.control_messages import DeploySubtasks
 
 CREDIT = 4
@@ -104,6 +106,7 @@ class StageFactory:
 
     graph: JobGraph
     settings: AlignmentSettings
+    backend: StateBackend = StateBackend.HASHMAP
 
     @property
     def topology(self) -> Topology:
@@ -113,7 +116,7 @@ class StageFactory:
         return tuple(self.graph.keys.get(edge, ()))
 
     def operator(self, place: TaskInfo) -> Operator:
-        return operator_for(self.graph.by_id[place.subtask.operator], place)
+        return operator_for(self.graph.by_id[place.subtask.operator], place, BACKENDS[self.backend])
 
     def runner(self, run: Run, operator: Operator, writer: SnapshotWriter) -> SubtaskRunner:
         subtask, topology = writer.subtask, self.topology

@@ -41,12 +41,11 @@ from weir.core.snapshots import (
     Width,
 )
 from weir.errors import JobRejected
+from weir.ports.keyed_state import AGGREGATES_FILE, TIMERS, TimeMode
 from weir.ports.operators import Batch
-from weir.slot.aggregate import STATE_NAME as AGGREGATES
-from weir.state.keyed_states import ORDINAL, ListState, MapState, ValueState
 from weir.state.snapshot_files import write_keyed
+from weir.state.state_columns import LIST, MAP, ORDINAL, TIMER, TIMER_FIELDS, VALUE
 from weir.state.state_schema import KIND
-from weir.state.timers import TIMERS, TimeMode, Timers
 from weir.storage import manifests, state_files
 from weir.storage.store_by_scheme import StoreByScheme
 from weir.storage.stores import as_url
@@ -60,7 +59,7 @@ _WRITTEN = (
     " remedy string"
 )
 
-NEVER_NULL = {field.name: field for field in (ORDINAL, *Timers.fields)}
+NEVER_NULL = {field.name: field for field in (ORDINAL, *TIMER_FIELDS)}
 """Columns that the state itself needs."""
 
 
@@ -83,7 +82,7 @@ class BootstrappedState:
     @property
     def unique(self) -> tuple[str, ...]:
         """No two rows may agree in these columns of the file; empty: they may."""
-        if self.kind == ListState.kind:
+        if self.kind == LIST:
             return ()
         return tuple(self.columns[name] for name in (*self.keys, *self.once))
 
@@ -136,7 +135,7 @@ class Savepoint:
     ) -> "Savepoint":
         """A processor's value state: one row of values for each key."""
         columns = _Columns(uid, name, frame, tuple(key)).under("value", value)
-        return self.withState(columns.state(ValueState.kind))
+        return self.withState(columns.state(VALUE))
 
     def withListState(  # noqa: N802, PLR0913 - in PySpark's manner; each names columns
         self,
@@ -156,7 +155,7 @@ class Savepoint:
         columns.refuse_unless(bool(order), "no column defines the order of the list", "name one")
         place = Window.partitionBy(*map(columns.column, key)).orderBy(*map(columns.column, order))
         ordinal = (F.row_number().over(place) - 1).cast(LongType())
-        return self.withState(columns.adding(ORDINAL.name, ordinal).state(ListState.kind))
+        return self.withState(columns.adding(ORDINAL.name, ordinal).state(LIST))
 
     def withMapState(  # noqa: N802, PLR0913 - in PySpark's manner; each names columns
         self,
@@ -172,7 +171,7 @@ class Savepoint:
         columns = _Columns(uid, name, frame, tuple(key))
         columns.refuse_unless(bool(userKey), "a map has user keys", "name their columns")
         columns = columns.under("user_key", userKey).under("value", value)
-        return self.withState(columns.state(MapState.kind, [f"user_key.{k}" for k in userKey]))
+        return self.withState(columns.state(MAP, [f"user_key.{k}" for k in userKey]))
 
     def withTimers(  # noqa: N802 - in PySpark's manner
         self,
@@ -193,9 +192,9 @@ class Savepoint:
             f"timers do not go by {timeMode!r}",
             "choose ProcessingTime or EventTime",
         )
-        expiry, mode = (field.name for field in Timers.fields)
+        expiry, mode = (field.name for field in TIMER_FIELDS)
         columns = columns.adding(expiry, columns.millis(expires)).adding(mode, F.lit(timeMode))
-        return self.withState(columns.state(Timers.kind, [expiry]))
+        return self.withState(columns.state(TIMER, [expiry]))
 
     def withAggregates(  # noqa: N802 - in PySpark's manner
         self, uid: str, frame: DataFrame, *, key: Sequence[str]
@@ -205,7 +204,7 @@ class Savepoint:
         These are ``count(*)``, ``count(x)``, ``sum(x)``, ``min(x)`` and ``max(x)``, as Spark calls
         them, and ``float_sum(x)`` for the average of whole numbers. Each needs its ``count(x)``.
         """
-        columns = _Columns(uid, AGGREGATES, frame, tuple(key))
+        columns = _Columns(uid, AGGREGATES_FILE, frame, tuple(key))
         for name in frame.columns:
             if name not in key:
                 columns = columns.adding(name, columns.column(name))

@@ -29,7 +29,7 @@ from weir.dataflow.physical import JobGraph, ProcessorHead, Stage
 from weir.dataflow.types import written
 from weir.errors import JobRejected
 from weir.spark.bootstrap import BootstrappedState, Savepoint
-from weir.state.keyed_states import ORDINAL, ListState
+from weir.state.state_columns import LIST, ORDINAL
 from weir.storage import inspection, manifests
 from weir.storage.stores import ObjectStore
 from weir.wire.struct_keys import nullable_inside
@@ -124,7 +124,7 @@ def _written(one: InitialState, location: str) -> str:
         **{f"{VALUE}_{at}": f"value.{name}" for at, name in enumerate(columns)},
     }
     keys = tuple(f"{KEY}_{at}" for at in range(len(one.keys)))
-    state = BootstrappedState(one.uid, INITIAL_ROWS, frame, keys, names, ListState.kind)
+    state = BootstrappedState(one.uid, INITIAL_ROWS, frame, keys, names, LIST)
     savepoint = Savepoint.new(one.max_parallelism).withState(state)
     return savepoint.write(f"{location}/{quote(one.uid, safe='')}")
 

@@ -20,8 +20,8 @@ from weir.dataflow.aggregations import (
     Array,
     Reduction,
 )
-from weir.dataflow.physical import Aggregate
 from weir.errors import JobRejected
+from weir.ports.keyed_state import Aggregation as Requested
 from weir.wire.numpy_columns import arrow_of, dtype_of
 
 
@@ -66,7 +66,7 @@ class AggregatedColumn:
         return arrow_of(self.aggregation.finish(others, counts), valid, self.kind)
 
 
-def aggregated_column(aggregate: Aggregate, schema: pa.Schema) -> AggregatedColumn:
+def aggregated_column(aggregate: Requested, schema: pa.Schema) -> AggregatedColumn:
     """Look an aggregation of rows of this schema up in the table of aggregations."""
     entry = AGGREGATIONS[aggregate.function]
     kind = _column_kind(aggregate, schema)
@@ -77,7 +77,7 @@ def aggregated_column(aggregate: Aggregate, schema: pa.Schema) -> AggregatedColu
     return AggregatedColumn(entry, entry.result_type(kind), (*kept, count_of(aggregate.column)))
 
 
-def _column_kind(aggregate: Aggregate, schema: pa.Schema) -> pa.DataType:
+def _column_kind(aggregate: Requested, schema: pa.Schema) -> pa.DataType:
     if not aggregate.column:
         return NO_COLUMN
     if aggregate.column not in schema.names:

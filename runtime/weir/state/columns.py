@@ -9,7 +9,7 @@ from itertools import chain
 
 import pyarrow as pa
 
-from weir.state.row_index import Key
+from weir.ports.keyed_state import Key
 from weir.state.row_types import Row
 
 NAN = float("nan")

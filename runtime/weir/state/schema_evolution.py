@@ -15,8 +15,8 @@ import pyarrow as pa
 from pyarrow import types as kinds
 
 from weir.dataflow.types import written
+from weir.state.state_columns import EXPIRES_AT
 from weir.state.state_schema import StateSchema
-from weir.state.ttl import EXPIRES_AT
 from weir.wire.struct_keys import nullable_inside
 
 VALUE, USER_KEY = "value.", "user_key."

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 
 from weir.core.snapshots import KeyGroupRange
 from weir.errors import JobRejected
+from weir.ports.keyed_state import Key
 from weir.state.columns import keys_of
 from weir.state.layer_merge import REMOVED
-from weir.state.row_index import Key
 from weir.state.snapshot_files import INDEX, KEY_COLUMNS, KEY_GROUP, NAME
 from weir.state.state_schema import AGGREGATES, KIND
 

@@ -15,6 +15,7 @@ from weir.dataflow.types import written
 from weir.errors import JobRejected
 from weir.ports.operators import TaskInfo
 from weir.slot.aggregate import AggregateOperator
+from weir.state.memory.memory_backend import MemoryBackend
 
 COLUMN = "amount"
 
@@ -53,7 +54,7 @@ def in_a_slot(stream, batch):
     """The columns that a slot makes of one batch."""
     assert isinstance(stream.node, Keyed)
     place = TaskInfo(SubtaskId(OperatorId("totals"), 0), 1, 16, 1, 1, lambda: Millis(0))
-    operator = AggregateOperator(stream.node.head, place)
+    operator = AggregateOperator(stream.node.head, place, MemoryBackend)
     list(operator.process(EdgeId("in"), batch))
     return pa.Table.from_batches(operator.flush(), schema=stream.schema)
 

@@ -15,6 +15,7 @@ from weir.dataflow.physical import Aggregate
 from weir.errors import JobRejected
 from weir.ports.operators import TaskInfo
 from weir.slot.aggregate import AggregateOperator
+from weir.state.memory.memory_backend import MemoryBackend
 
 RANDOM_ROWS = 150
 ROWS_OF_A_KEY = 4
@@ -51,7 +52,7 @@ def is_refused(attempt, *arguments):
 def of_weir(batch, keys, aggregates):
     head = aggregate_head(keys, aggregates, batch.schema)
     place = TaskInfo(SubtaskId(OperatorId("totals"), 0), 1, 16, 1, 1, lambda: Millis(0))
-    operator = AggregateOperator(head, place)
+    operator = AggregateOperator(head, place, MemoryBackend)
     half = batch.num_rows // 2
     for part in (batch.slice(0, half), batch.slice(half)):
         list(operator.process(EdgeId("in"), part))

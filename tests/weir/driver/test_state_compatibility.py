@@ -27,6 +27,7 @@ from weir.driver.state_compatibility import check_state_compatibility
 from weir.errors import JobRejected
 from weir.ports.operators import TaskInfo
 from weir.slot.aggregate import AggregateOperator
+from weir.state.memory.memory_backend import MemoryBackend
 from weir.storage import manifests, state_files
 from weir.storage.job_log_store import JobLog
 from weir.storage.memory_store import MemoryStore
@@ -78,7 +79,7 @@ def kept_by(processor):
 def kept_by_a_sum(kind="int"):
     head = summing(kind).stages[0].head
     place = TaskInfo(SubtaskId(COUNTS, 0), 1, 128, 1, 1, lambda: Millis(0))
-    operator = AggregateOperator(head, place)
+    operator = AggregateOperator(head, place, MemoryBackend)
     batch = pa.record_batch({"word": ["a"], "amount": [1]}).cast(head.input)
     operator.process(EdgeId("in"), batch)
     list(operator.flush())

@@ -11,6 +11,7 @@ from weir.dataflow.physical import Aggregate, AggregateHead
 from weir.errors import JobRejected
 from weir.ports.operators import Operator, RestoredState, TaskInfo
 from weir.slot.aggregate import AggregateOperator
+from weir.state.memory.memory_backend import MemoryBackend
 from weir.state.snapshot_files import write_keyed
 from weir.wire.keys import key_groups
 
@@ -38,7 +39,7 @@ def a_place(index=0, parallelism=1):
 
 
 def an_operator(index=0, parallelism=1):
-    operator: Operator = AggregateOperator(HEAD, a_place(index, parallelism))
+    operator: Operator = AggregateOperator(HEAD, a_place(index, parallelism), MemoryBackend)
     return operator
 
 

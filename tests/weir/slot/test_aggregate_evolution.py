@@ -8,6 +8,7 @@ from weir.dataflow.physical import Aggregate, AggregateHead
 from weir.dataflow.types import schema_of
 from weir.ports.operators import RestoredState, TaskInfo
 from weir.slot.aggregate import AggregateOperator
+from weir.state.memory.memory_backend import MemoryBackend
 
 FIRST, SECOND = CheckpointId(1), CheckpointId(2)
 
@@ -19,7 +20,9 @@ def begun(kind, restored_state=None):
     place = TaskInfo(
         SubtaskId(OperatorId("sums"), 0), 1, 16, 1, 1, lambda: Millis(0), is_incremental=True
     )
-    operator = AggregateOperator(AggregateHead(("word",), aggregates, rows, output), place)
+    operator = AggregateOperator(
+        AggregateHead(("word",), aggregates, rows, output), place, MemoryBackend
+    )
     operator.restore(restored_state or RestoredState())
     return operator
 

@@ -15,6 +15,7 @@ from weir.dataflow.physical import Aggregate, AggregateHead
 from weir.ports.operators import RestoredState, TaskInfo
 from weir.slot.aggregate import AggregateOperator
 from weir.slot.layers import MOST_LAYERS, Layers, is_worth_adding_to
+from weir.state.memory.memory_backend import MemoryBackend
 
 INPUT = pa.schema([("key", pa.int64()), ("value", pa.int64())])
 OUTPUT = pa.schema([("key", pa.int64()), ("total", pa.int64())])
@@ -25,7 +26,7 @@ EDGE = EdgeId("rows")
 def an_operator(index=0, parallelism=1):
     subtask = SubtaskId(OperatorId("sum"), index)
     place = TaskInfo(subtask, parallelism, 128, 1, 1, clock=lambda: 0, is_incremental=True)
-    return AggregateOperator(HEAD, place)
+    return AggregateOperator(HEAD, place, MemoryBackend)
 
 
 class Snapshots:

@@ -14,6 +14,7 @@ from weir.errors import JobRejected
 from weir.ports.operators import RestoredState, TaskInfo
 from weir.slot.aggregate import AggregateOperator
 from weir.slot.in_flight import read_in_flight, write_in_flight
+from weir.state.memory.memory_backend import MemoryBackend
 from weir.state.state_file_reader import rows_of
 from weir.wire.keys import key_groups
 
@@ -35,7 +36,7 @@ def an_operator(index=0, parallelism=1, schema=INPUT, *, is_incremental=False):
         lambda: Millis(0),
         is_incremental=is_incremental,
     )
-    return AggregateOperator(aggregate_head(KEYS, aggregates, schema), place)
+    return AggregateOperator(aggregate_head(KEYS, aggregates, schema), place, MemoryBackend)
 
 
 def random_batch(chance, count=200):

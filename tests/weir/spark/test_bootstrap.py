@@ -20,6 +20,7 @@ from weir.ports.operators import RestoredState, TaskInfo
 from weir.slot.aggregate import AggregateOperator
 from weir.spark import WeirSession
 from weir.spark.bootstrap import PART, Layout, Savepoint, writing
+from weir.state.memory.memory_backend import MemoryBackend
 from weir.state.snapshot_files import read_list
 from weir.state.state_file_reader import header_of, rows_of
 from weir.storage import state_files
@@ -76,7 +77,7 @@ def test_a_processor_of_any_width_begins_with_the_values(bootstrapped, paralleli
     batch = pa.table({"key": [7, 8], "value": [1, 2]}, schema=schema_of(INPUT)).to_batches()[0]
     rows = []
     for index in range(parallelism):
-        operator = ProcessorOperator(head, place(index, parallelism))
+        operator = ProcessorOperator(head, place(index, parallelism), MemoryBackend)
         operator.restore(inherited(bootstrapped, index, parallelism))
         rows += [r for out in operator.process(EdgeId("in"), batch) for r in out.to_pylist()]
 
@@ -99,7 +100,7 @@ def test_an_aggregation_begins_with_what_spark_has_aggregated(totals, tmp_path):
         schema_of("key long, total long"),
         schema_of("key long, sum long"),
     )
-    operator = AggregateOperator(head, place(0, 1))
+    operator = AggregateOperator(head, place(0, 1), MemoryBackend)
     operator.restore(inherited(where, 0, 1))
     rows = pa.table({"key": [7], "total": [5]}, schema=head.input).to_batches()[0]
     operator.process(EdgeId("in"), rows)
@@ -150,7 +151,7 @@ def restored_states(location, parallelism):
     )
     states = {}
     for index in range(parallelism):
-        operator = ProcessorOperator(head, place(index, parallelism))
+        operator = ProcessorOperator(head, place(index, parallelism), MemoryBackend)
         operator.restore(inherited(location, index, parallelism))
         for piece in operator.capture(CheckpointId(1)).keyed:
             for batch in rows_of([piece.write()], piece.groups):
@@ -315,7 +316,7 @@ def test_a_struct_is_a_key_of_aggregates(session, by_place, tmp_path):
 
     found = {}
     for index in range(3):
-        operator = AggregateOperator(head, place(index, 3))
+        operator = AggregateOperator(head, place(index, 3), MemoryBackend)
         operator.restore(inherited(location, index, 3))
         (piece,) = operator.capture(CheckpointId(1)).keyed
         for batch in rows_of([piece.write()], piece.groups):

@@ -14,6 +14,7 @@ from weir.core.ids import EdgeId, Millis, OperatorId, SubtaskId
 from weir.dataflow.physical import ProcessorHead, RowsAs
 from weir.dataflow.types import schema_of
 from weir.ports.operators import RestoredState, TaskInfo
+from weir.state.memory.memory_backend import MemoryBackend
 from weir.storage import state_files
 from weir.storage.inspection import find
 from weir.storage.stores import store_for
@@ -49,7 +50,9 @@ def test_a_processor_begins_with_what_the_page_bootstraps(shown, place):
     ]
     head = ProcessorHead(("user",), shown["Users"](), RowsAs.ROWS, INPUT, OUTPUT, "ProcessingTime")
     subtask = SubtaskId(OperatorId("users"), 0)
-    operator = ProcessorOperator(head, TaskInfo(subtask, 1, 128, 1, 1, lambda: Millis(0)))
+    operator = ProcessorOperator(
+        head, TaskInfo(subtask, 1, 128, 1, 1, lambda: Millis(0)), MemoryBackend
+    )
     operator.restore(RestoredState(files))
 
     (batch,) = pa.table({"user": ["ada", "bob"]}, schema=INPUT).to_batches()

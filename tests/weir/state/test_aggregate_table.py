@@ -15,7 +15,7 @@ from weir.dataflow.aggregations import AGGREGATIONS
 from weir.dataflow.physical import Aggregate
 from weir.dataflow.types import written
 from weir.errors import JobRejected
-from weir.state.aggregate_table import AggregateTable
+from weir.state.memory.aggregate_table import AggregateTable
 
 SCHEMA = pa.schema([("k", pa.int64()), ("n", pa.int32()), ("x", pa.float64())])
 NUMBERS = ("n", "x")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weir.core.ids import NO_CHECKPOINT, CheckpointId
-from weir.state.change_history import MOST_INTERVALS, ChangeHistory
+from weir.state.memory.change_history import MOST_INTERVALS, ChangeHistory
 
 SIZE = 100
 

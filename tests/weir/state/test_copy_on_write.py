@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weir.state.copy_on_write import CHUNK, CopyOnWrite
+from weir.state.memory.copy_on_write import CHUNK, CopyOnWrite
 
 ROWS = 5 * CHUNK
 

@@ -12,9 +12,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from keyed_state_files import captured, refill, rows
 from weir.dataflow.types import schema_of
 from weir.errors import JobRejected
-from weir.state.chunks import CHUNK_ROWS
-from weir.state.keyed_states import ListState, MapState, ValueState
-from weir.state.row_index import RowIndex
+from weir.state.memory.chunks import CHUNK_ROWS
+from weir.state.memory.keyed_states import ListState, MapState, ValueState
+from weir.state.memory.row_index import RowIndex
 from weir.state.row_types import RowType
 
 

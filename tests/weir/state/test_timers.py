@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from keyed_state_files import captured, refill, rows
 from weir.errors import JobRejected
-from weir.state.row_index import RowIndex
-from weir.state.timers import TimeMode, Timers
+from weir.ports.keyed_state import TimeMode
+from weir.state.memory.row_index import RowIndex
+from weir.state.memory.timers import Timers
 
 
 def timers_of(mode=TimeMode.EVENT_TIME, **expiries):

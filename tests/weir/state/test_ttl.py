@@ -4,16 +4,16 @@ import pytest
 
 from keyed_state_files import captured, refill, rows
 from weir.dataflow.types import schema_of
-from weir.state.chunks import CHUNK_ROWS
-from weir.state.keyed_states import ValueState
-from weir.state.row_index import RowIndex
-from weir.state.row_types import RowType
-from weir.state.ttl import (
+from weir.state.memory.chunks import CHUNK_ROWS
+from weir.state.memory.keyed_states import ValueState
+from weir.state.memory.row_index import RowIndex
+from weir.state.memory.ttl import (
     ExpiredStateCleanup,
     ExpiringListState,
     ExpiringMapState,
     ExpiringValueState,
 )
+from weir.state.row_types import RowType
 
 TTL = 1_000
 NUMBER = RowType("state 's'", schema_of("n long"))

@@ -10,14 +10,18 @@ from dataclasses import dataclass
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
+from weir.api.state_config import StateBackend
 from weir.connectors.pyspark.handle import Handle
 from weir.connectors.pyspark.initial_rows import INITIAL_ROWS, InitialRows
+from weir.core.ids import Millis, OperatorId, SubtaskId
 from weir.dataflow.physical import ProcessorHead
 from weir.errors import JobRejected
-from weir.state.keyed_snapshot import Keys, state_schema_of
-from weir.state.row_index import RowIndex
+from weir.ports.keyed_state import TIMERS, State, TimeMode
+from weir.ports.operators import TaskInfo
+from weir.state.backends import BACKENDS
 from weir.state.state_schema import StateSchema
-from weir.state.timers import TIMERS, TimeMode, Timers
+
+_NOWHERE = TaskInfo(SubtaskId(OperatorId(""), 0), 1, 1, 0, 0, lambda: Millis(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +42,10 @@ def states_declared_by(head: ProcessorHead) -> DeclaredStates:
             "derive it from that class",
         )
     processor = copy.deepcopy(head.processor)
-    slots = RowIndex()
-    timers = Timers(slots, TimeMode.NONE)
-    handle = Handle(slots, timers, TimeMode.NONE)
+    keys = tuple(head.input.field(name) for name in head.keys)
+    backend = BACKENDS[StateBackend.HASHMAP](_NOWHERE, keys)
+    timers = backend.timers(TimeMode.NONE)
+    handle = Handle(backend, timers, TimeMode.NONE)
     try:
         processor.init(handle)
         handle.seal()
@@ -53,9 +58,10 @@ def states_declared_by(head: ProcessorHead) -> DeclaredStates:
             f"{type(error).__name__}: {error}",
             "open in handleInputRows what only the executors can reach",
         ) from error
-    keys = Keys(tuple(head.input.field(name) for name in head.keys), max_parallelism=1)
-    states = {**handle.states, TIMERS: timers}
+    states: dict[str, State] = {**handle.states, TIMERS: timers}
     if head.initial is not None:
-        states[INITIAL_ROWS] = InitialRows(slots, head.initial, head.rows_as).state
-    shapes = {name: state_schema_of(state, keys) for name, state in states.items()}
+        states[INITIAL_ROWS] = InitialRows(backend, head.initial, head.rows_as).state
+    shapes = {
+        name: StateSchema(name, state.kind, keys, state.fields) for name, state in states.items()
+    }
     return DeclaredStates(shapes, frozenset(handle.deleted))

@@ -16,7 +16,7 @@ from pyspark.sql import Row
 
 from weir.connectors.pyspark.rows import row_maker
 from weir.dataflow.physical import RowsAs
-from weir.state.row_index import Key
+from weir.ports.keyed_state import Key
 
 Conversion: TypeAlias = Callable[[Any], object]
 

@@ -8,7 +8,7 @@ is known before the first row and before anything is restored.
 # ruff: noqa: N802, N803 - the names are PySpark's
 
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql.streaming import stateful_processor as spark
@@ -17,23 +17,43 @@ from pyspark.sql.types import StructType
 from weir.connectors.pyspark.rows import row_maker
 from weir.dataflow.types import schema_of
 from weir.errors import JobRejected
-from weir.state.chunks import Chunks
-from weir.state.keyed_states import KeyedColumn, ListState, MapState, ValueState
-from weir.state.row_index import RowIndex
-from weir.state.row_types import Row, RowType
-from weir.state.timers import TimeMode, Timers
-from weir.state.ttl import Expiring, ExpiringListState, ExpiringMapState, ExpiringValueState
+from weir.ports.keyed_state import (
+    KeyedBackend,
+    ListState,
+    MapState,
+    Row,
+    State,
+    TimeMode,
+    Timers,
+    ValueState,
+)
+from weir.state.row_types import RowType
 
 Declared: TypeAlias = tuple[str, tuple[pa.Schema, ...], int | None]
 """The kind of a state, its schemas and how long its values live."""
 
 
-class Value(ValueState, spark.ValueState):
+class Value(spark.ValueState):
     """A value state under PySpark's names, which are our own."""
 
+    def __init__(self, state: ValueState) -> None:
+        """Stand in front of the state, whose methods it shows as its own: they are called most."""
+        self._state = state
+        vars(self).update(
+            exists=state.exists, get=state.get, update=state.update, clear=state.clear
+        )
 
-class ExpiringValue(ExpiringValueState, spark.ValueState):
-    """A value state with a time to live, under PySpark's names."""
+    def exists(self) -> bool:
+        return self._state.exists()
+
+    def get(self) -> Row | None:
+        return self._state.get()
+
+    def update(self, newValue: Row) -> None:
+        self._state.update(newValue)
+
+    def clear(self) -> None:
+        self._state.clear()
 
 
 class List(spark.ListState):
@@ -100,8 +120,8 @@ class Map(spark.MapState):
         self._state.clear()
 
 
-class DeletedColumn:
-    """Stands where the content of a state was: the processor may still hold the state itself."""
+class DeletedState:
+    """Stands where a state was: the processor may still hold what was in front of it."""
 
     def __init__(self, name: str) -> None:
         """Know the state only by name."""
@@ -119,21 +139,16 @@ class DeletedColumn:
 class Handle(spark.StatefulProcessorHandle):
     """The handle that ``init`` gets. The states are those of the current key."""
 
-    def __init__(self, slots: RowIndex, timers: Timers, mode: TimeMode) -> None:
+    def __init__(self, backend: KeyedBackend, timers: Timers, mode: TimeMode) -> None:
         """Know no state yet."""
-        self._slots = slots
+        self._backend = backend
         self._timers = timers
         self._mode = mode
         self._is_declaring = True
         self._declared: dict[str, tuple[Declared, Any]] = {}
-        self.states: dict[str, KeyedColumn] = {}
+        self.states: dict[str, State] = {}
         self.deleted: set[str] = set()
         """Names of states that the processor has deleted."""
-
-    @property
-    def expiring(self) -> list[Expiring]:
-        kinds = (ExpiringValueState, ExpiringListState, ExpiringMapState)
-        return [state for state in self.states.values() if isinstance(state, kinds)]
 
     def seal(self) -> None:
         """No state can be declared from now on."""
@@ -145,12 +160,8 @@ class Handle(spark.StatefulProcessorHandle):
         rows = self._row_type(stateName, schema)
         declared = ("value", (rows.schema,), ttlDurationMs)
         if self._is_new(stateName, declared):
-            state = (
-                Value(stateName, self._slots, rows)
-                if ttlDurationMs is None
-                else ExpiringValue(stateName, self._slots, rows, ttlDurationMs)
-            )
-            self._keep(declared, state, state)
+            state = self._backend.value_state(stateName, rows, ttlDurationMs)
+            self._keep(declared, state, Value(state))
         found: spark.ValueState = self._declared[stateName][1]
         return found
 
@@ -160,11 +171,7 @@ class Handle(spark.StatefulProcessorHandle):
         rows = self._row_type(stateName, schema)
         declared = ("list", (rows.schema,), ttlDurationMs)
         if self._is_new(stateName, declared):
-            state = (
-                ListState(stateName, self._slots, rows)
-                if ttlDurationMs is None
-                else ExpiringListState(stateName, self._slots, rows, ttlDurationMs)
-            )
+            state = self._backend.list_state(stateName, rows, ttlDurationMs)
             self._keep(declared, state, List(state))
         found: spark.ListState = self._declared[stateName][1]
         return found
@@ -180,11 +187,7 @@ class Handle(spark.StatefulProcessorHandle):
         rows = self._row_type(stateName, valueSchema)
         declared = ("map", (keys.schema, rows.schema), ttlDurationMs)
         if self._is_new(stateName, declared):
-            state = (
-                MapState(stateName, self._slots, keys, rows)
-                if ttlDurationMs is None
-                else ExpiringMapState(stateName, self._slots, (keys, rows), ttlDurationMs)
-            )
+            state = self._backend.map_state(stateName, keys, rows, ttlDurationMs)
             self._keep(declared, state, Map(state, rows.schema.names))
         found: spark.MapState = self._declared[stateName][1]
         return found
@@ -204,11 +207,12 @@ class Handle(spark.StatefulProcessorHandle):
     def deleteIfExists(self, stateName: str) -> None:
         self._check_declaring(f"deleteIfExists({stateName!r})")
         self.deleted.add(stateName)
-        self._declared.pop(stateName, None)
-        state = self.states.pop(stateName, None)
-        if state is not None:
-            self._slots.drop(state.column)
-            state.column = cast(Chunks[Any], DeletedColumn(stateName))
+        self.states.pop(stateName, None)
+        self._backend.drop(stateName)
+        if stateName in self._declared:
+            _, shown = self._declared.pop(stateName)
+            vars(shown).clear()
+            shown._state = DeletedState(stateName)  # noqa: SLF001 - one of the classes above
 
     def _row_type(self, name: str, schema: StructType | str) -> RowType:
         declared = _declared_schema(schema)
@@ -237,7 +241,7 @@ class Handle(spark.StatefulProcessorHandle):
             )
         return name not in self._declared
 
-    def _keep(self, declared: Declared, state: KeyedColumn, shown: object) -> None:
+    def _keep(self, declared: Declared, state: State, shown: object) -> None:
         self.states[state.name] = state
         self.deleted.discard(state.name)
         self._declared[state.name] = (declared, shown)

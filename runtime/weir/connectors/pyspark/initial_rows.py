@@ -16,9 +16,8 @@ import pyarrow as pa
 from weir.connectors.pyspark.pandas_frames import frame_of
 from weir.connectors.pyspark.rows import row_maker, rows_of
 from weir.dataflow.physical import RowsAs
-from weir.state.keyed_states import ListState
-from weir.state.row_index import Key, RowIndex
-from weir.state.row_types import Row, RowType
+from weir.ports.keyed_state import Key, KeyedBackend, Row
+from weir.state.row_types import RowType
 
 INITIAL_ROWS = "$initial"
 """The name of the state; no user's state can have it."""
@@ -29,25 +28,32 @@ Given: TypeAlias = Callable[[Sequence[Row]], list[Any]]
 class InitialRows:
     """What waits for ``handleInitialState``."""
 
-    def __init__(self, slots: RowIndex, schema: pa.Schema, rows_as: RowsAs) -> None:
+    def __init__(self, backend: KeyedBackend, schema: pa.Schema, rows_as: RowsAs) -> None:
         row_type = RowType("the initial state", schema, row_maker)
-        self.state = ListState(INITIAL_ROWS, slots, row_type)
+        self.state = backend.list_state(INITIAL_ROWS, row_type)
         self.waiting: dict[Key, None] = {}
         """The keys whose turn has not come, in any order."""
-        self._slots = slots
+        self._backend = backend
         self._given = _given(schema, rows_as)
 
     def restored(self) -> None:
         """The state is as it was in the snapshot."""
-        self.waiting = dict.fromkeys(self._slots.keys_with(self.state.column))
+        self.waiting = dict.fromkeys(self._backend.keys_with(INITIAL_ROWS))
+        self._drop_if_used()
 
     def take(self, key: Key) -> list[Any]:
         """What the processor is to be given for the key, call by call; it waits no longer."""
         del self.waiting[key]
-        self._slots.seek(key)
+        self._backend.seek(key)
         rows = list(self.state.get())
         self.state.clear()
+        self._drop_if_used()
         return self._given(rows)
+
+    def _drop_if_used(self) -> None:
+        """No snapshot needs the state when no key waits any more."""
+        if not self.waiting:
+            self._backend.drop(INITIAL_ROWS)
 
 
 def _given(schema: pa.Schema, rows_as: RowsAs) -> Given:

@@ -16,9 +16,9 @@ import pyarrow as pa
 from pyspark.sql.conversion import ArrowBatchTransformer
 
 from weir.connectors.pyspark.rows import RowMismatch
+from weir.ports.keyed_state import Key
 from weir.ports.operators import Batch
 from weir.state.columns import columns_of, keys_of
-from weir.state.row_index import Key
 
 
 class FrameShape:

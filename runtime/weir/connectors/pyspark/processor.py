@@ -32,23 +32,15 @@ from pyspark.sql.streaming.stateful_processor import (
 
 from weir.connectors.pyspark.given_keys import input_key, timer_key
 from weir.connectors.pyspark.handle import Handle
-from weir.connectors.pyspark.initial_rows import INITIAL_ROWS, InitialRows
+from weir.connectors.pyspark.initial_rows import InitialRows
 from weir.connectors.pyspark.pandas_frames import FrameShape
 from weir.connectors.pyspark.rows import RowMismatch, RowShape
 from weir.core.ids import CheckpointId, EdgeId, Millis
-from weir.core.key_groups import range_of
 from weir.dataflow.physical import ProcessorHead, RowsAs
 from weir.errors import JobRejected
+from weir.ports.keyed_state import BackendFactory, Key, TimeMode
 from weir.ports.operators import Batch, Captured, RestoredState, TaskInfo
 from weir.ports.user_code_errors import UserCodeFailed
-from weir.state import keyed_snapshot
-from weir.state.keyed_states import KeyedColumn
-from weir.state.layer_merge import merge_layers
-from weir.state.row_index import Key, RowIndex
-from weir.state.snapshot_diff import RememberedCaptures
-from weir.state.snapshot_files import KeyedState, read_keyed
-from weir.state.timers import TIMERS, TimeMode, Timers
-from weir.state.ttl import ExpiredStateCleanup
 
 log = logging.getLogger("weir.slot")
 
@@ -83,7 +75,7 @@ class Shape(Protocol):
 class ProcessorOperator:
     """One subtask's part of a processor's keys."""
 
-    def __init__(self, head: ProcessorHead, place: TaskInfo) -> None:
+    def __init__(self, head: ProcessorHead, place: TaskInfo, backends: BackendFactory) -> None:
         if not isinstance(head.processor, StatefulProcessor):
             raise JobRejected(
                 f"{place.subtask.operator}: a {type(head.processor).__name__} is no "
@@ -96,34 +88,29 @@ class ProcessorOperator:
         self._place = place
         self._mode = _mode(head.time_mode)
         self._watermark = Millis(0)
-        self._slots = RowIndex()
-        self._timers = Timers(self._slots, self._mode)
-        self._sweep = ExpiredStateCleanup(self._slots)
-        self._handle = Handle(self._slots, self._timers, self._mode)
+        fields = tuple(head.input.field(name) for name in head.keys)
+        self._backend = backends(place, fields)
+        self._timers = self._backend.timers(self._mode)
+        self._handle = Handle(self._backend, self._timers, self._mode)
         self._initial = (
-            None if head.initial is None else InitialRows(self._slots, head.initial, head.rows_as)
+            None if head.initial is None else InitialRows(self._backend, head.initial, head.rows_as)
         )
         self._shape = _shape(head)
         self._event_time = head.event_time
         self.late_rows = 0
-        fields = tuple(head.input.field(name) for name in head.keys)
-        self._keys = keyed_snapshot.Keys(fields, place.max_parallelism)
         self._input_key = input_key(fields, head.rows_as)
         self._timer_key = timer_key(fields)
-        self._versions = RememberedCaptures()
 
     def restore(self, restored_state: RestoredState) -> None:
         self._call_user("init", lambda: self._processor.init(self._handle))
         self._handle.seal()
-        self._slots.cursor.now = self._place.clock()
+        self._backend.cursor.now = self._place.clock()
         self._watermark = max(self._watermark, restored_state.watermark or self._watermark)
-        changed = self._load_all(restored_state)
+        # The driver has checked that what is not declared may be dropped.
+        for name in self._backend.restore(restored_state):
+            log.info("%s: state '%s' is not restored.", self._place.subtask, name)
         if self._initial is not None:
             self._initial.restored()
-        if self._place.is_incremental:
-            # What is declared differently now cannot be laid over the files of then.
-            kept = {n: v for n, v in self._pieces().versions.items() if n not in changed}
-            self._versions.remember(restored_state.checkpoint, kept)
 
     def process(self, edge: EdgeId, batch: Batch) -> Iterable[Batch]:
         del edge
@@ -167,62 +154,22 @@ class ProcessorOperator:
         return ()
 
     def capture(self, checkpoint: CheckpointId) -> Captured:
-        if not len(self._slots):
-            return Captured()
-        captured = self._pieces()
-        if self._place.is_incremental:
-            self._versions.remember(checkpoint, captured.versions)
-        return Captured(keyed=captured.keyed, release=captured.release)
-
-    def _pieces(self) -> keyed_snapshot.CapturedStates:
-        self._slots.cursor.now = self._place.clock()
-        place = self._place
-        groups = range_of(place.subtask.index, place.parallelism, place.max_parallelism)
-        known = self._versions.known()
-        return keyed_snapshot.capture(self._slots, self._states(), self._keys, groups, known)
+        self._backend.cursor.now = self._place.clock()
+        return self._backend.capture(checkpoint)
 
     def completed(self, checkpoint: CheckpointId) -> None:
-        self._versions.completed(checkpoint)
+        self._backend.completed(checkpoint)
 
     def close(self) -> None:
-        self._call_user("close", self._processor.close)
-
-    def _states(self) -> list[KeyedColumn]:
-        states = list(self._handle.states.values())
-        if self._mode is not TimeMode.NONE:
-            states.append(self._timers)
-        if self._initial is not None and self._initial.waiting:
-            states.append(self._initial.state)
-        return states
-
-    def _load_all(self, restored_state: RestoredState) -> set[str]:
-        """The names of the states that were declared differently when they were kept."""
-        files: dict[str, list[KeyedState]] = {}
-        for groups, data in restored_state.keyed:
-            state = read_keyed(data, groups)
-            files.setdefault(state.name, []).append(state)
-        changed: set[str] = set()
-        for name, its_files in files.items():
-            for part in merge_layers(its_files):
-                if self._load(part):
-                    changed.add(name)
-        return changed
-
-    def _load(self, restored: KeyedState) -> bool:
-        """Skip state that is not declared: the driver has checked that it may be dropped."""
-        states: dict[str, KeyedColumn] = {**self._handle.states, TIMERS: self._timers}
-        if self._initial is not None:
-            states[INITIAL_ROWS] = self._initial.state
-        if restored.name not in states:
-            log.info("%s: state '%s' is not restored.", self._place.subtask, restored.name)
-            return False
-        return keyed_snapshot.load(restored, self._slots, states[restored.name], self._keys)
+        try:
+            self._call_user("close", self._processor.close)
+        finally:
+            self._backend.close()
 
     def _take_time(self) -> TimerValues:
         """One look at the clock, for all that a turn does."""
-        now = self._slots.cursor.now = self._place.clock()
-        if expiring := self._handle.expiring:
-            self._sweep.step(expiring, now)
+        now = self._backend.cursor.now = self._place.clock()
+        self._backend.expire()
         if self._mode is TimeMode.NONE:
             return TimerValues(UNKNOWN_TIME, UNKNOWN_TIME)
         return TimerValues(now, self._watermark)
@@ -232,22 +179,24 @@ class ProcessorOperator:
 
     def _handle_rows(self, batch: Batch) -> list[object]:
         times = self._take_time()
-        slots, cursor, handle = self._slots, self._slots.cursor, self._processor.handleInputRows
-        as_given = self._input_key
+        backend, handle = self._backend, self._processor.handleInputRows
+        seek, cursor, as_given = backend.seek, backend.cursor, self._input_key
         yielded: list[object] = []
         key: Key = ()
         rows: list[Any] = []
         given: Iterator[Any] = iter(rows)
         initial = {} if self._initial is None else self._initial.waiting
         try:
-            for key, rows in self._shape.grouped(batch).items():
+            grouped = self._shape.grouped(batch)
+            backend.prefetch(list(grouped))
+            for key, rows in grouped.items():
                 if initial and key in initial:
                     self._begin_with(key, times)
-                slots.seek(key)
+                seek(key)
                 given = iter(rows)
                 yielded.extend(handle(as_given(key) if as_given else key, given, times))
                 if cursor.may_be_empty:
-                    slots.settle()
+                    backend.settle()
         except (JobRejected, UserCodeFailed):
             raise
         except Exception as error:  # the user's code may raise anything
@@ -268,8 +217,8 @@ class ProcessorOperator:
                 raise
             except Exception as error:  # the user's code may raise anything
                 raise self._failure("handleInitialState", key, f"row {_cut(given)}") from error
-        if self._slots.cursor.may_be_empty:
-            self._slots.settle()
+        if self._backend.cursor.may_be_empty:
+            self._backend.settle()
 
     def _fire_some(self) -> list[object]:
         times = self._take_time()
@@ -302,8 +251,8 @@ class ProcessorOperator:
         except Exception as error:  # the user's code may raise anything
             raise self._failure("handleExpiredTimer", key, f"the timer of {expiry} ms") from error
         self._timers.delete(expiry)
-        if self._slots.cursor.may_be_empty:
-            self._slots.settle()
+        if self._backend.cursor.may_be_empty:
+            self._backend.settle()
         return yielded
 
     def _emitted(self, method: str, yielded: Sequence[object]) -> list[Batch]:

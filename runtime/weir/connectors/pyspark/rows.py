@@ -15,9 +15,9 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import Row
 
+from weir.ports.keyed_state import Key
 from weir.ports.operators import Batch
 from weir.state.columns import columns_of, keys_of
-from weir.state.row_index import Key
 
 _WITHOUT_FIELDS: list[str] = []
 

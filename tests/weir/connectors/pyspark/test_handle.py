@@ -3,19 +3,21 @@
 import inspect
 from datetime import UTC, datetime
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import Row
 from pyspark.sql.streaming import stateful_processor as spark
 
-from weir.connectors.pyspark.handle import ExpiringValue, Handle, List, Map, Value
+from weir.connectors.pyspark.handle import Handle, List, Map, Value
+from weir.core.ids import Millis, OperatorId, SubtaskId
 from weir.errors import JobRejected
-from weir.state.row_index import RowIndex
-from weir.state.timers import TimeMode, Timers
+from weir.ports.keyed_state import TimeMode
+from weir.ports.operators import TaskInfo
+from weir.state.memory.memory_backend import MemoryBackend
 
 PAIRS = [
     (Handle, spark.StatefulProcessorHandle),
     (Value, spark.ValueState),
-    (ExpiringValue, spark.ValueState),
     (List, spark.ListState),
     (Map, spark.MapState),
 ]
@@ -53,23 +55,24 @@ ALL = "n int, at timestamp, a array<timestamp>, m map<string,timestamp>, s struc
 
 
 @pytest.fixture
-def slots():
-    return RowIndex()
+def backend():
+    place = TaskInfo(SubtaskId(OperatorId("counts"), 0), 1, 128, 1, 1, lambda: Millis(0))
+    return MemoryBackend(place, [pa.field("word", pa.string())])
 
 
 @pytest.fixture
-def handle(slots):
+def handle(backend):
     mode = TimeMode.NONE
-    return Handle(slots, Timers(slots, mode), mode)
+    return Handle(backend, backend.timers(mode), mode)
 
 
 @pytest.fixture
-def started(slots, handle):
+def started(backend, handle):
     """The handle as it is when rows of a key come."""
 
     def begin():
         handle.seal()
-        slots.seek(("a",))
+        backend.seek(("a",))
 
     return begin
 

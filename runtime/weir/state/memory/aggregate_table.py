@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from weir.dataflow.physical import Aggregate
 from weir.errors import JobRejected
+from weir.ports.keyed_state import Aggregation
 from weir.state.accumulators import Accumulator, aggregated_column, count_of
-from weir.state.copy_on_write import CopyOnWrite, Frozen
-from weir.state.key_index import KeyIndex, RowNumbers
+from weir.state.memory.copy_on_write import CopyOnWrite, Frozen
+from weir.state.memory.key_index import KeyIndex, RowNumbers
 from weir.state.schema_evolution import widens
 from weir.wire.numpy_columns import arrow_of, validity_of, values_of
 from weir.wire.struct_keys import nullable_inside
@@ -29,7 +29,7 @@ class AggregateTable:
     """Aggregates by key. Belongs to the mailbox thread."""
 
     def __init__(
-        self, keys: Sequence[str], aggregates: Sequence[Aggregate], schema: pa.Schema
+        self, keys: Sequence[str], aggregates: Sequence[Aggregation], schema: pa.Schema
     ) -> None:
         """For rows of this schema; refuses what cannot be a key or cannot be aggregated."""
         self._keys = [schema.field(key) for key in keys]

@@ -18,17 +18,17 @@ import pyarrow as pa
 from weir.core.ids import CheckpointId, Millis
 from weir.core.snapshots import KeyGroupRange
 from weir.errors import JobRejected
+from weir.ports.keyed_state import Key, Row
 from weir.ports.operators import KeyedSnapshot
 from weir.state.columns import columns_of, keys_of
-from weir.state.keyed_states import KeyedColumn
 from weir.state.layer_merge import REMOVED
-from weir.state.row_index import FrozenColumn, Key, RowIndex
-from weir.state.row_types import Row
+from weir.state.memory.keyed_states import KeyedColumn
+from weir.state.memory.row_index import FrozenColumn, RowIndex
+from weir.state.memory.snapshot_diff import Version, changes
 from weir.state.schema_evolution import incompatibilities, is_unchanged
-from weir.state.snapshot_diff import Version, changes
 from weir.state.snapshot_files import KeyedState, write_keyed
+from weir.state.state_columns import EXPIRES_AT
 from weir.state.state_schema import AGGREGATES, KIND, StateSchema
-from weir.state.ttl import EXPIRES_AT
 from weir.wire.keys import key_groups
 
 

@@ -12,46 +12,30 @@ for the past is due at once.
 import heapq
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
 from typing import TypeAlias
-
-import pyarrow as pa
 
 from weir.core.ids import Millis
 from weir.errors import JobRejected
-from weir.state.chunks import Chunks
-from weir.state.row_index import RowIndex
-from weir.state.row_types import Row
-
-TIMERS = "$timers"
-"""The name of the timers' file; no user's state can have it."""
+from weir.ports.keyed_state import TIMERS, Key, Row, TimeMode
+from weir.state.memory.chunks import Chunks
+from weir.state.memory.row_index import RowIndex
+from weir.state.state_columns import TIMER, TIMER_FIELDS
 
 Expiries: TypeAlias = tuple[int, ...]
 
 _STALE_TIMES_KEPT = 1024
 
 
-class TimeMode(StrEnum):
-    """The time that timers use, as PySpark names it."""
-
-    NONE = "None"
-    PROCESSING_TIME = "ProcessingTime"
-    EVENT_TIME = "EventTime"
-
-
 class Timers:
     """The timers of one operator's keys; the cursor selects the key."""
 
     name = TIMERS
-    kind = "timers"
-    fields = (
-        pa.field("timer.expires_at", pa.int64(), nullable=False),
-        pa.field("timer.time", pa.string(), nullable=False),
-    )
+    kind = TIMER
+    fields = TIMER_FIELDS
 
     def __init__(self, row_index: RowIndex, mode: TimeMode) -> None:
         self.column: Chunks[Expiries] = row_index.column()
-        self._mode = mode
+        self.mode = mode
         self._row_index = row_index
         self._cursor = row_index.cursor
         self._waiting: dict[int, dict[int, None]] = {}
@@ -92,7 +76,7 @@ class Timers:
         earliest = self.earliest()
         return earliest is not None and earliest <= now
 
-    def seek_earliest(self) -> tuple[Row, Millis]:
+    def seek_earliest(self) -> tuple[Key, Millis]:
         """Move the cursor to the key whose timer comes first; there must be one."""
         earliest = self.earliest()
         assert earliest is not None, "someone waits for a timer"
@@ -102,14 +86,14 @@ class Timers:
 
     def flat(self, stored: Expiries, now: Millis) -> Sequence[Row]:
         del now
-        return [(expiry, self._mode.value) for expiry in stored]
+        return [(expiry, self.mode.value) for expiry in stored]
 
     def load(self, row_number: int, rows: list[Row], now: Millis) -> None:
         del now
-        if others := sorted({str(mode) for _, mode in rows} - {self._mode.value}):
+        if others := sorted({str(mode) for _, mode in rows} - {self.mode.value}):
             raise JobRejected(
                 f"the restored timers go by {others[0]}",
-                f"the processor now runs with time mode {self._mode.value}",
+                f"the processor now runs with time mode {self.mode.value}",
                 f"set the time mode back to {others[0]}",
             )
         expiries = sorted(expiry for expiry, _ in rows if isinstance(expiry, int))

@@ -6,7 +6,7 @@ to a snapshot that knows the shorter length, so an append copies nothing. A map 
 captures there were when it was made, and is copied by the first write after another one.
 
 Each state also defines how its rows become flat rows of a snapshot's file and are read back;
-``weir.state.keyed_snapshot`` writes and reads the files.
+``weir.state.memory.keyed_snapshot`` writes and reads the files.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,11 +16,10 @@ from typing import Any, Protocol, TypeAlias
 import pyarrow as pa
 
 from weir.core.ids import Millis
-from weir.state.chunks import Chunks
-from weir.state.row_index import RowIndex
-from weir.state.row_types import Row, RowType
-
-ORDINAL = pa.field("state.ordinal", pa.int64(), nullable=False)
+from weir.ports.keyed_state import Row, Rows
+from weir.state.memory.chunks import Chunks
+from weir.state.memory.row_index import RowIndex
+from weir.state.state_columns import LIST, MAP, ORDINAL, VALUE, prefixed
 
 Elements: TypeAlias = tuple[list[Any], int]
 """A list and how much of it counts."""
@@ -48,9 +47,9 @@ class KeyedColumn(Protocol):
 class ValueState:
     """One row for each key."""
 
-    kind = "value"
+    kind = VALUE
 
-    def __init__(self, name: str, row_index: RowIndex, row_type: RowType) -> None:
+    def __init__(self, name: str, row_index: RowIndex, row_type: Rows) -> None:
         self.name = name
         self.fields = prefixed("value", row_type)
         self.column: Chunks[Any] = row_index.column()
@@ -90,9 +89,9 @@ class ValueState:
 class ListState:
     """Any number of rows for each key, in the order in which they came."""
 
-    kind = "list"
+    kind = LIST
 
-    def __init__(self, name: str, row_index: RowIndex, row_type: RowType) -> None:
+    def __init__(self, name: str, row_index: RowIndex, row_type: Rows) -> None:
         self.name = name
         self.fields = (ORDINAL, *prefixed("value", row_type))
         self.column: Chunks[Any] = row_index.column()
@@ -149,11 +148,9 @@ class ListState:
 class MapState:
     """Rows by user key, for each key."""
 
-    kind = "map"
+    kind = MAP
 
-    def __init__(
-        self, name: str, row_index: RowIndex, user_keys: RowType, row_type: RowType
-    ) -> None:
+    def __init__(self, name: str, row_index: RowIndex, user_keys: Rows, row_type: Rows) -> None:
         self.name = name
         self.fields = (*prefixed("user_key", user_keys), *prefixed("value", row_type))
         self.column: Chunks[Any] = row_index.column()
@@ -217,11 +214,6 @@ class MapState:
             stored = (captures, {} if stored is None else stored[1].copy())
             self.column.put(self._cursor.row_number, stored)
         return stored[1]
-
-
-def prefixed(prefix: str, row_type: RowType) -> tuple[pa.Field, ...]:
-    """The fields as columns of a file, out of the way of the key columns."""
-    return tuple(field.with_name(f"{prefix}.{field.name}") for field in row_type.schema)
 
 
 def ordinal_of(row: Row) -> int:

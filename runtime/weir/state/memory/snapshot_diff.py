@@ -13,7 +13,7 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from weir.core.ids import CheckpointId
-from weir.state.chunks import CHUNK_ROWS, Chunk
+from weir.state.memory.chunks import CHUNK_ROWS, Chunk
 
 Key = tuple[object, ...]
 

@@ -8,26 +8,23 @@ The dictionary is not part of a snapshot: the keys are a column like any other.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeVar
 
-from weir.core.ids import Millis
-from weir.state.chunks import CHUNK_BITS, CHUNK_ROWS, OFFSET_MASK, Chunks
-from weir.state.snapshot_diff import Version
+from weir.ports.keyed_state import Cursor, Key
+from weir.state.memory.chunks import CHUNK_BITS, CHUNK_ROWS, OFFSET_MASK, Chunks
+from weir.state.memory.snapshot_diff import Version
 
-Key: TypeAlias = tuple[object, ...]
 T = TypeVar("T")
 
 
-class Cursor:
-    """The key that is being worked on, and the time at which."""
+class RowCursor(Cursor):
+    """The row of the key that is being worked on."""
 
-    __slots__ = ("chunk", "may_be_empty", "now", "offset", "row_number")
+    __slots__ = ("chunk", "offset", "row_number")
 
     def __init__(self) -> None:
+        super().__init__()
         self.row_number = self.chunk = self.offset = 0
-        self.may_be_empty = False
-        """Something was taken away from the key, or nothing was ever put in."""
-        self.now = Millis(0)
 
 
 class FrozenColumn(Generic[T]):
@@ -61,7 +58,7 @@ class RowIndex:
     """The keys of one operator's part of the state."""
 
     def __init__(self) -> None:
-        self.cursor = Cursor()
+        self.cursor = RowCursor()
         self._row_of: dict[Key, int] = {}
         self._keys: Chunks[Key] = Chunks()
         self._columns: list[Chunks[Any]] = []

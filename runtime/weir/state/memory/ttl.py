@@ -13,15 +13,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Protocol, TypeAlias
 
-import pyarrow as pa
-
 from weir.core.ids import Millis
-from weir.state.chunks import CHUNK_BITS, Chunks
-from weir.state.keyed_states import Elements, Entries, ListState, MapState, ValueState, ordinal_of
-from weir.state.row_index import RowIndex
-from weir.state.row_types import Row, RowType
-
-EXPIRES_AT = pa.field("state.expires_at", pa.int64())
+from weir.ports.keyed_state import Row, Rows
+from weir.state.memory.chunks import CHUNK_BITS, Chunks
+from weir.state.memory.keyed_states import (
+    Elements,
+    Entries,
+    ListState,
+    MapState,
+    ValueState,
+    ordinal_of,
+)
+from weir.state.memory.row_index import RowIndex
+from weir.state.state_columns import EXPIRES_AT
 
 Aged: TypeAlias = tuple[int, Row]
 """When a row expires, and the row."""
@@ -39,7 +43,7 @@ class Expiring(Protocol):
 class ExpiringValueState(ValueState):
     """One row for each key, for a while."""
 
-    def __init__(self, name: str, row_index: RowIndex, row_type: RowType, ttl_ms: int) -> None:
+    def __init__(self, name: str, row_index: RowIndex, row_type: Rows, ttl_ms: int) -> None:
         super().__init__(name, row_index, row_type)
         self.fields = (EXPIRES_AT, *self.fields)
         self._ttl_ms = ttl_ms
@@ -68,7 +72,7 @@ class ExpiringValueState(ValueState):
 class ExpiringListState(ListState):
     """Rows for each key, each for a while."""
 
-    def __init__(self, name: str, row_index: RowIndex, row_type: RowType, ttl_ms: int) -> None:
+    def __init__(self, name: str, row_index: RowIndex, row_type: Rows, ttl_ms: int) -> None:
         super().__init__(name, row_index, row_type)
         self.fields = (self.fields[0], EXPIRES_AT, *self.fields[1:])
         self._ttl_ms = ttl_ms
@@ -113,7 +117,7 @@ class ExpiringMapState(MapState):
     """Rows by user key, each for a while."""
 
     def __init__(
-        self, name: str, row_index: RowIndex, rows: tuple[RowType, RowType], ttl_ms: int
+        self, name: str, row_index: RowIndex, rows: tuple[Rows, Rows], ttl_ms: int
     ) -> None:
         super().__init__(name, row_index, *rows)
         self.fields = (EXPIRES_AT, *self.fields)

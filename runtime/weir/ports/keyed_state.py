@@ -1,0 +1,223 @@
+"""What operators know of a state backend, and all that they know of it.
+
+A backend keeps the keyed state of one operator's subtask. Operators never ask where a value lives:
+in a list of this process, or in a file on the executor's disk. The mailbox's thread calls all of
+this; only what a capture hands over is called from an upload's thread, while the state continues to
+change (spec S2, S3).
+
+Running aggregates are updated by whole batches, and a backend answers with row numbers. All other
+states are those of one key at a time: the operator announces the keys of a batch with ``prefetch``,
+moves to a key with ``seek``, uses the states, and calls ``settle`` where something was taken away.
+
+Files are the same for every backend: Arrow files by key group, so one backend restores what another
+wrote to a savepoint.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from enum import StrEnum
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from weir.core.ids import CheckpointId, Millis
+from weir.ports.operators import Batch, Captured, RestoredState, TaskInfo
+
+Key: TypeAlias = tuple[object, ...]
+Row: TypeAlias = tuple[object, ...]
+RowNumbers = npt.NDArray[np.int64]
+
+TIMERS = "$timers"
+"""The name of the timers' file; no user's state can have it."""
+
+AGGREGATES_FILE = "aggregates"
+"""The name of the file of running aggregates."""
+
+
+class TimeMode(StrEnum):
+    """The time that timers use, as PySpark names it."""
+
+    NONE = "None"
+    PROCESSING_TIME = "ProcessingTime"
+    EVENT_TIME = "EventTime"
+
+
+class Rows(Protocol):
+    """The declared fields of a state's value, or of a map's user key."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    @property
+    def freeze(self) -> Callable[[Any], Row]:
+        """Checks a user's row and makes it immutable."""
+
+    @property
+    def thaw(self) -> Callable[[Any], Row] | None:
+        """Makes the user's own copy of a row; None where rows are immutable as they are."""
+
+
+class Cursor:
+    """The key that is being worked on, and the time at which."""
+
+    __slots__ = ("may_be_empty", "now")
+
+    def __init__(self) -> None:
+        self.may_be_empty = False
+        """Something was taken away from the key, or nothing was ever put in: settle it."""
+        self.now = Millis(0)
+        """Values with a time to live expire by it; the operator sets it, once for each turn."""
+
+
+class State(Protocol):
+    """A state of each key, as its files describe it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def fields(self) -> tuple[pa.Field, ...]:
+        """The columns of its files beside the key's."""
+
+
+class ValueState(State, Protocol):
+    """One row for each key."""
+
+    def exists(self) -> bool: ...
+    def get(self) -> Row | None: ...
+    def update(self, newValue: Row) -> None: ...  # noqa: N803 - users may name it, as in PySpark
+    def clear(self) -> None: ...
+
+
+class ListState(State, Protocol):
+    """Any number of rows for each key, in the order in which they came."""
+
+    def exists(self) -> bool: ...
+    def get(self) -> Iterator[Row]:
+        """The rows of this moment: what is appended later does not show up."""
+
+    def put(self, rows: Sequence[Row]) -> None: ...
+    def append(self, row: Row) -> None: ...
+    def extend(self, rows: Sequence[Row]) -> None: ...
+    def clear(self) -> None: ...
+
+
+class MapState(State, Protocol):
+    """Rows by user key, for each key."""
+
+    def exists(self) -> bool: ...
+    def value(self, key: Row) -> Row | None: ...
+    def contains(self, key: Row) -> bool: ...
+    def update(self, key: Row, value: Row) -> None: ...
+    def items(self) -> Iterator[tuple[Row, Row]]:
+        """The entries of this moment, even if the map changes meanwhile."""
+
+    def remove(self, key: Row) -> None: ...
+    def clear(self) -> None: ...
+
+
+class Timers(State, Protocol):
+    """The timers of the keys; a key and a time make one timer."""
+
+    def register(self, expiry: int) -> None: ...
+    def delete(self, expiry: int) -> None: ...
+    def of_key(self) -> Iterator[int]:
+        """The times of the key at hand, the earliest first."""
+
+    def earliest(self) -> Millis | None: ...
+    def is_due(self, now: Millis) -> bool: ...
+    def seek_earliest(self) -> tuple[Key, Millis]:
+        """Move to the key whose timer comes first; there must be one."""
+
+
+class Aggregation(Protocol):
+    """An aggregation that was asked for, such as ``sum`` of ``amount``."""
+
+    @property
+    def function(self) -> str: ...
+
+    @property
+    def column(self) -> str: ...
+
+
+class AggregateState(Protocol):
+    """Running aggregates by key, updated by whole batches.
+
+    A row number is a small number that stands for a key until the next flush.
+    """
+
+    @property
+    def size(self) -> int:
+        """All row numbers are below."""
+
+    def update(self, batch: Batch) -> RowNumbers:
+        """Take the rows in. Returns the row number of each row's key."""
+
+    def rows(self, row_numbers: RowNumbers) -> list[pa.Array]:
+        """The key columns, then the aggregates as they stand, of the keys with these numbers."""
+
+
+class KeyedBackend(Protocol):
+    """The keyed state of one subtask of an operator."""
+
+    @property
+    def cursor(self) -> Cursor: ...
+
+    # -- declarations, before ``restore``
+
+    def aggregates(self, aggregates: Sequence[Aggregation], schema: pa.Schema) -> AggregateState:
+        """For rows of this schema; refuses what cannot be aggregated."""
+
+    def value_state(self, name: str, rows: Rows, ttl_ms: int | None = None) -> ValueState: ...
+    def list_state(self, name: str, rows: Rows, ttl_ms: int | None = None) -> ListState: ...
+    def map_state(
+        self, name: str, user_keys: Rows, rows: Rows, ttl_ms: int | None = None
+    ) -> MapState: ...
+    def timers(self, mode: TimeMode) -> Timers: ...
+    def drop(self, name: str) -> None:
+        """Forget a state and all that is in it; no later snapshot has it."""
+
+    # -- one key at a time
+
+    def prefetch(self, keys: Sequence[Key]) -> None:
+        """These keys are next; a backend on disk reads them all at once."""
+
+    def seek(self, key: Key) -> None:
+        """Let the states refer to this key from now on."""
+
+    def settle(self) -> None:
+        """The work on the key is done: forget the key if nothing is left of it."""
+
+    def keys_with(self, name: str) -> list[Key]:
+        """The keys that have something in this state."""
+
+    def expire(self) -> None:
+        """Free some of the values that have expired by the cursor's time, a bounded number."""
+
+    # -- snapshots
+
+    def needs_flush(self) -> bool:
+        """Whether row numbers must be given back soon: emit what is buffered, then go on."""
+
+    def flushed(self) -> None:
+        """No row number that was handed out is used any more."""
+
+    def capture(self, checkpoint: CheckpointId) -> Captured:
+        """The state as of now. Must not grow with the state."""
+
+    def restore(self, restored_state: RestoredState) -> list[str]:
+        """Begin with this; returns the names of states that nothing has declared."""
+
+    def completed(self, checkpoint: CheckpointId) -> None:
+        """No snapshot builds on an older one any more."""
+
+    def close(self) -> None:
+        """The subtask has ended."""
+
+
+BackendFactory: TypeAlias = Callable[[TaskInfo, Sequence[pa.Field]], KeyedBackend]
+"""Makes the backend of a subtask, given its key columns; refuses types that cannot be keys."""
