@@ -116,7 +116,8 @@ class Driver:
     @property
     def why(self) -> str:
         """Why the job failed or restarted last: the decision, and the reason of the subtask."""
-        decided, reported = self.statistics.last_failure, self.slots.last_failure_reason
+        decided, failed = self.statistics.last_failure, self.statistics.failed_subtask
+        reported = self.slots.reason_of(failed) if failed is not None else ""
         return f"{decided} ({reported})" if reported else decided
 
     def enqueue(self, event: Event) -> None:

@@ -34,6 +34,9 @@ log = logging.getLogger("weir.driver")
 SHUTDOWN_SECONDS = 5.0
 """So long slots may take to end what they have begun to write."""
 
+MOST_REASONS = 64
+"""So many failures are remembered with their reasons; each is a few kilobytes at most."""
+
 
 class SlotPool(Protocol):
     """Starts slot processes, and can kill one that does not respond."""
@@ -77,8 +80,8 @@ class SlotRegistry:
         self._lock = threading.Lock()
         self._fewer = threading.Condition(self._lock)
         self._is_over = threading.Event()
-        self.last_failure_reason = ""
-        """Why the last subtask that failed did so, for people."""
+        self._reasons: dict[tuple[AttemptId, SubtaskId], str] = {}
+        """Why the subtasks that failed last did so, for people."""
         self._draw = random.Random()  # noqa: S311 - spreads restarts, guards nothing
 
     @property
@@ -175,12 +178,25 @@ class SlotRegistry:
                 pass  # the first slot that exits breaks the others' connections
             case SubtaskFailure(attempt, subtask, cause, reason, error):
                 log.warning("Task %s failed: %s", subtask, reason)
-                self.last_failure_reason = f"{subtask}: {reason}"
+                self._remember_reason(attempt, subtask, reason)
                 self._enqueue(SubtaskFailed(attempt, subtask, cause, self._draw.random(), error))
             case Heartbeat() if known is not None:
                 known.heartbeat = message
             case _:
                 raise ConnectionError(f"slot {slot} sent {type(message).__name__}")
+
+    def _remember_reason(self, attempt: AttemptId, subtask: SubtaskId, reason: str) -> None:
+        """Before the core knows of the failure; the oldest of too many is forgotten."""
+        with self._lock:
+            self._reasons[attempt, subtask] = reason
+            if len(self._reasons) > MOST_REASONS:
+                del self._reasons[next(iter(self._reasons))]
+
+    def reason_of(self, failed: SubtaskFailed) -> str:
+        """Why that subtask failed; empty if it is not remembered."""
+        with self._lock:
+            reason = self._reasons.get((failed.attempt, failed.subtask), "")
+        return f"{failed.subtask}: {reason}" if reason else ""
 
     def _lose(self, slot: SlotId, why: str) -> None:
         with self._fewer:
@@ -189,7 +205,6 @@ class SlotRegistry:
         if known is not None and not self._is_over.is_set():
             known.link.cut()
             log.warning("Slot %s is lost: %s", slot, why)
-            self.last_failure_reason = ""
             self._enqueue(SlotLost(slot, self._draw.random()))
 
     def _watch(self) -> None:

@@ -10,7 +10,13 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import assert_never
 
-from weir.core.attempt import RecycleSlot, ReportRestart, ReportStatus, ResetSubtasks
+from weir.core.attempt import (
+    RecycleSlot,
+    ReportRestart,
+    ReportStatus,
+    ResetSubtasks,
+    SubtaskFailed,
+)
 from weir.core.coordinator import actions, events
 from weir.core.ids import CheckpointId, Millis, SubtaskId
 from weir.core.job_master import Action, Event, Job, Launch
@@ -84,6 +90,8 @@ class Statistics:
         self.restored: Manifest | None = None
         self.restored_at = Millis(0)
         self.last_failure = ""
+        self.failed_subtask: SubtaskFailed | None = None
+        """What the last failure was decided on, if a subtask reported it."""
         self._failed_attempt: actions.FailAttempt | None = None
         self.newest: CheckpointRecord | None = None
         """The newest completed checkpoint that the job can restore, however old."""
@@ -96,8 +104,11 @@ class Statistics:
                 self._acked(event)
             for action in actions_taken:
                 self._record(action)
-                if isinstance(action, ReportStatus) and action.status is JobStatus.FAILED:
+                has_failed = isinstance(action, ReportStatus) and action.status is JobStatus.FAILED
+                if has_failed:
                     self._failed(job.attempt.phase)
+                if has_failed or isinstance(action, ReportRestart):
+                    self.failed_subtask = event if isinstance(event, SubtaskFailed) else None
 
     def history(self) -> list[CheckpointRecord]:
         """The newest first."""

@@ -11,7 +11,7 @@ from coordinated_job import READ_0, SUM_0
 from weir.core.attempt import FailureCause, SlotLost, SlotRegistered, SubtaskFailed
 from weir.core.ids import AttemptId, SlotId
 from weir.core.lifecycle import SubtaskRunning
-from weir.driver.slot_registry import Patience, SlotRegistry
+from weir.driver.slot_registry import MOST_REASONS, Patience, SlotRegistry
 from weir.wire.authenticated_sockets import MOST_UNAUTHENTICATED, Listener, Purpose, dial
 from weir.wire.control_messages import (
     CheckpointAborted,
@@ -148,7 +148,7 @@ def test_a_failure_is_an_event_for_the_core_and_words_for_people(bench, caplog):
     assert isinstance(failed, SubtaskFailed)
     assert (failed.attempt, failed.subtask) == (FIRST, SUM_0)
     assert 0 <= failed.draw < 1
-    assert bench.slots.last_failure_reason == "sum-0: ValueError: 2 is not a number"
+    assert bench.slots.reason_of(failed) == "sum-0: ValueError: 2 is not a number"
     assert "Task sum-0 failed: ValueError: 2 is not a number" in caplog.text
 
 
@@ -156,15 +156,37 @@ def test_who_fails_because_others_were_sent_home_first_changes_no_words(bench):
     """U3: a job that failed reports the cause, not later consequences."""
     link = bench.register()
     link.send(SubtaskFailure(FIRST, SUM_0, FailureCause.USER_CODE, "ValueError: 2 is not a number"))
-    bench.next()
+    failed = bench.next()
     bench.slots.dismiss()
     link.send(
         SubtaskFailure(FIRST, READ_0, FailureCause.CONNECTION, "the connection to slot-1 broke")
     )
     link.close()
     bench.slots.until_gone()
-    assert bench.slots.last_failure_reason == "sum-0: ValueError: 2 is not a number"
+    assert bench.slots.reason_of(failed) == "sum-0: ValueError: 2 is not a number"
     assert bench.heard.empty()
+
+
+def test_the_reason_of_a_failure_outlives_the_loss_of_its_slot(bench):
+    """U3: a process in which user code failed is ended, often before the job reports its end."""
+    link = bench.register()
+    link.send(SubtaskFailure(FIRST, SUM_0, FailureCause.USER_CODE, "ValueError: 2 is not a number"))
+    failed = bench.next()
+    link.close()
+    assert isinstance(bench.next(), SlotLost)
+    assert bench.slots.reason_of(failed) == "sum-0: ValueError: 2 is not a number"
+
+
+def test_only_the_last_reasons_are_remembered(bench):
+    """U3 R7: however often subtasks fail."""
+    link = bench.register()
+    failures = []
+    for attempt in range(1, MOST_REASONS + 2):
+        link.send(SubtaskFailure(attempt, SUM_0, FailureCause.USER_CODE, "boom"))
+        failures.append(bench.next())
+    first, *others = (bench.slots.reason_of(failed) for failed in failures)
+    assert first == ""
+    assert set(others) == {"sum-0: boom"}
 
 
 def test_the_last_pulse_of_each_slot_is_known(bench):

@@ -102,6 +102,8 @@ def test_a_job_that_gave_up_says_why_though_it_never_restarted(action_runner, st
     drive(action_runner, statistics.on_step)
     assert statistics.status is JobStatus.FAILED
     assert statistics.last_failure.startswith("sum-0: user code failed; ")
+    assert statistics.failed_subtask is not None
+    assert statistics.failed_subtask.subtask == SUM_0
 
 
 def test_a_restart_for_a_failed_checkpoint_is_reported_with_its_cause(statistics):
