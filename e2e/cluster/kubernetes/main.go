@@ -1,7 +1,7 @@
 // Every program of a Kubernetes cluster in one binary, so that one build from the Go module proxy
 // replaces the images that a machine without a container registry cannot pull. The first argument
-// names the program; each still runs as a process of its own. What the programs are told, and in
-// which order they start, is not known here: see ../up and ../node.
+// names the program; each still runs as a process of its own. The arguments of the programs, and the
+// order in which they start, are not known here: see ../up and ../node.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// The process that holds a pod's namespaces open: it reaps orphans and leaves when told to.
+// The process that holds a pod's namespaces open: it reaps orphans and exits on SIGTERM or SIGINT.
 package main
 
 import (
