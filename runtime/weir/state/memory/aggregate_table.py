@@ -156,15 +156,16 @@ class CapturedTable:
     def read(self, row_numbers: RowNumbers | None = None) -> pa.Table:
         """The key columns, then the accumulators by name: of these rows, or of all.
 
+        The rows are in ascending order, each once.
         May be called once, by any thread.
         """
-        arrays = self._frozen.read()
         if row_numbers is None:
-            row_numbers = np.arange(self._frozen.size)
+            arrays = self._frozen.read()
+            columns = self._index.keys_of(slice(0, self._frozen.size))
         else:
-            arrays = [array[row_numbers] for array in arrays]
+            arrays = self._frozen.read_rows(row_numbers)
+            columns = self._index.keys_of(row_numbers)
         by_accumulator = dict(zip(self._accumulators, arrays, strict=True))
-        columns = self._index.keys_of(row_numbers)
         fields = list(self._keys)
         for one, values in by_accumulator.items():
             count = None if one.reduction.counts else by_accumulator[count_of(one.column)]

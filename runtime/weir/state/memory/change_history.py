@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from weir.core.ids import NO_CHECKPOINT, CheckpointId
-from weir.state.changed_rows import ChangedRows, RowNumbers
+from weir.state.changed_rows import ChangedRows, RowNumbers, distinct
 
 MOST_INTERVALS = 64
 
@@ -21,7 +21,8 @@ class Interval:
     """The rows that changed behind that checkpoint's capture, up to the next."""
 
     after: CheckpointId
-    row_numbers: RowNumbers
+    changed: ChangedRows
+    """Changes no more; which rows they are is found out by the thread that writes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,8 @@ class CapturedChanges:
         """Each row once; None if the past does not reach that far."""
         for position, interval in enumerate(self.intervals):
             if interval.after == checkpoint:
-                later = [other.row_numbers for other in self.intervals[position:]]
-                return np.unique(np.concatenate(later))
+                later = [other.changed.row_numbers() for other in self.intervals[position:]]
+                return later[0] if len(later) == 1 else distinct(np.concatenate(later))
         return None
 
 
@@ -55,7 +56,8 @@ class ChangeHistory:
 
     def captured(self, checkpoint: CheckpointId) -> CapturedChanges:
         """The interval ends here, and the next begins."""
-        ended = Interval(self._begun_after, self._current.drain())
+        ended = Interval(self._begun_after, self._current)
+        self._current = ChangedRows()
         self._intervals = (*self._intervals, ended)[-MOST_INTERVALS:]
         self._begun_after = checkpoint
         return CapturedChanges(self._intervals)

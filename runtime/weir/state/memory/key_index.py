@@ -46,7 +46,7 @@ class NumberIndex:
     def size(self) -> int:
         return self._size
 
-    def numbers_of(self, row_numbers: RowNumbers) -> Numbers:
+    def numbers_of(self, row_numbers: RowNumbers | slice) -> Numbers:
         return self._numbers[row_numbers]
 
     def row_numbers(self, numbers: Numbers) -> RowNumbers:
@@ -159,7 +159,7 @@ class _ColumnIndex(Protocol):
 
     def row_numbers(self, column: pa.Array) -> RowNumbers: ...
 
-    def values_of(self, row_numbers: RowNumbers) -> pa.Array: ...
+    def values_of(self, row_numbers: RowNumbers | slice) -> pa.Array: ...
 
 
 class _FixedWidth:
@@ -188,10 +188,18 @@ class _FixedWidth:
         row_numbers[valid] = self._index.row_numbers(numbers[valid])
         return row_numbers
 
-    def values_of(self, row_numbers: RowNumbers) -> pa.Array:
+    def values_of(self, row_numbers: RowNumbers | slice) -> pa.Array:
         numbers = self._index.numbers_of(row_numbers)
         values = numbers.view(np.float64) if pa.types.is_floating(self._kind) else numbers
-        return arrow_of(values, row_numbers != self._null, self._kind)
+        return arrow_of(values, self._validity(row_numbers), self._kind)
+
+    def _validity(self, row_numbers: RowNumbers | slice) -> npt.NDArray[np.bool_] | None:
+        if self._null == _FREE:
+            return None
+        if isinstance(row_numbers, slice):
+            row_numbers = np.arange(row_numbers.start, row_numbers.stop)
+        is_valid: npt.NDArray[np.bool_] = row_numbers != self._null
+        return is_valid
 
     def _encode(self, column: pa.Array) -> Numbers:
         values = values_of(column)
@@ -224,8 +232,10 @@ class _Varying:
         codes: npt.NDArray[np.int32] = values_of(encoded.indices)
         return np.array(distinct, np.int64)[codes]
 
-    def values_of(self, row_numbers: RowNumbers) -> pa.Array:
+    def values_of(self, row_numbers: RowNumbers | slice) -> pa.Array:
         values = self._values
+        if isinstance(row_numbers, slice):
+            return pa.array(values[row_numbers], self._kind)
         return pa.array([values[row_number] for row_number in row_numbers.tolist()], self._kind)
 
     def _row_number(self, value: object) -> int:
@@ -263,8 +273,11 @@ class KeyIndex:
             row_numbers = pair.row_numbers(row_numbers << _HALF | column.row_numbers(values))
         return row_numbers
 
-    def keys_of(self, row_numbers: RowNumbers) -> list[pa.Array]:
-        """The key columns of these rows. Any thread may ask for rows that it was given."""
+    def keys_of(self, row_numbers: RowNumbers | slice) -> list[pa.Array]:
+        """The key columns of these rows. Any thread may ask for rows that it was given.
+
+        A slice has a start and a stop, and is read in place where the keys are one column.
+        """
         leaves = []
         for pair, column in zip(reversed(self._pairs), reversed(self._columns), strict=False):
             pairs = pair.numbers_of(row_numbers)
