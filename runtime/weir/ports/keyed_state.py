@@ -160,6 +160,12 @@ class AggregateState(Protocol):
     def rows(self, row_numbers: RowNumbers) -> list[pa.Array]:
         """The key columns, then the aggregates as they stand, of the keys with these numbers."""
 
+    def remove(self, row_numbers: RowNumbers) -> None:
+        """Forget the keys with these numbers, and use their room again.
+
+        The numbers must not be used afterwards. A key that comes again begins afresh.
+        """
+
 
 class KeyedBackend(Protocol):
     """The keyed state of one subtask of an operator."""

@@ -9,7 +9,7 @@ What the other columns mean is the business of the state that wrote them.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,10 @@ from weir.errors import JobRejected
 
 KEY_GROUP = pa.field("key_group", pa.int32(), nullable=False)
 ROWS_PER_BATCH = 1 << 16
+RESERVED_FROM_BYTES = 1 << 20
+"""From this many bytes on, the memory of a file is reserved before it is written."""
+_DESCRIPTION_BYTES = 512
+"""More than a batch needs for a column beside its values: its place, its padding, its nulls."""
 
 NAME = b"weir.state"
 KEY_COLUMNS = b"weir.key_columns"
@@ -68,7 +72,7 @@ def write_keyed(
     """Lay down a state, given the key group of each row of its table."""
     assert len(groups) == table.num_rows, "each row has a key group"
     # There are never more than 2**15 groups, and NumPy sorts 16-bit numbers in linear time.
-    order = np.argsort(groups.astype(np.int16), kind="stable")
+    order = np.argsort(groups.astype(np.int16, copy=False), kind="stable")
     metadata = {
         **(table.schema.metadata or {}),
         NAME: name.encode(),
@@ -77,11 +81,45 @@ def write_keyed(
         INDEX: _index_of(groups),
     }
     schema = pa.schema([KEY_GROUP, *table.schema], metadata=metadata)
+
+    def write_to(sink: pa.NativeFile) -> None:
+        with pa.ipc.new_file(sink, schema) as writer:
+            for begin in range(0, table.num_rows, ROWS_PER_BATCH):
+                rows = order[begin : begin + ROWS_PER_BATCH]
+                writer.write_batch(_gather(table, groups, rows, schema))
+
+    return _written_at_once(write_to, _expected_bytes(table, schema)) or _written(write_to)
+
+
+def _expected_bytes(table: pa.Table, schema: pa.Schema) -> int:
+    """About as long as the file will be, and seldom less: the footer repeats the schema."""
+    batches = table.num_rows // ROWS_PER_BATCH + 1
+    described = 2 * schema.serialize().size + batches * len(schema) * _DESCRIPTION_BYTES
+    return int(table.nbytes + KEY_GROUP.type.byte_width * table.num_rows + described)
+
+
+def _written_at_once(
+    write_to: Callable[[pa.NativeFile], None], expected_bytes: int
+) -> pa.Buffer | None:
+    """The file, in memory of about its size; None if it is small, or longer than expected.
+
+    A buffer that grows is copied each time that it has doubled, into memory that the system must
+    clear first: for a large state that takes longer than all the rest.
+    """
+    if expected_bytes < RESERVED_FROM_BYTES:
+        return None
+    buffer = pa.allocate_buffer(expected_bytes)
+    sink = pa.FixedSizeBufferWriter(buffer)
+    try:
+        write_to(sink)
+    except OSError:
+        return None
+    return buffer.slice(0, sink.tell())
+
+
+def _written(write_to: Callable[[pa.NativeFile], None]) -> pa.Buffer:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, schema) as writer:
-        for begin in range(0, table.num_rows, ROWS_PER_BATCH):
-            rows = order[begin : begin + ROWS_PER_BATCH]
-            writer.write_batch(_gather(table, groups, rows, schema))
+    write_to(sink)
     return sink.getvalue()
 
 

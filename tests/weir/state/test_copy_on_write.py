@@ -47,7 +47,10 @@ def test_a_frozen_version_does_not_see_later_writes():
 
 
 steps = st.lists(
-    st.tuples(st.sampled_from(["write", "freeze", "read", "release", "grow"]), st.integers(0, 99)),
+    st.tuples(
+        st.sampled_from(["write", "freeze", "read", "read some", "release", "grow"]),
+        st.integers(0, 99),
+    ),
     max_size=40,
 )
 
@@ -65,12 +68,18 @@ def test_every_frozen_version_is_the_moment_it_was_taken(history):
             size += 1000
             columns.reserve(size)
         elif alive:
-            frozen, expected = alive.pop(number % len(alive))
-            if step == "read":
-                np.testing.assert_array_equal(frozen.read()[0], expected)
-            frozen.release()
+            check_version(*alive.pop(number % len(alive)), step, number)
     for frozen, expected in alive:
         np.testing.assert_array_equal(frozen.read()[0], expected)
+
+
+def check_version(frozen, expected, step, number):
+    if step == "read":
+        np.testing.assert_array_equal(frozen.read()[0], expected)
+    elif step == "read some":
+        wanted = np.arange(number % 3, len(expected), 1 + number % 20)
+        np.testing.assert_array_equal(frozen.read_rows(wanted)[0], expected[wanted])
+    frozen.release()
 
 
 def test_a_reader_beside_the_writer_sees_one_moment():
@@ -89,6 +98,35 @@ def test_a_reader_beside_the_writer_sees_one_moment():
 
         assert all((array == number).all() for array in found)
         assert len(found) == 2
+
+
+def test_a_reader_of_some_rows_beside_the_writer_sees_one_moment():
+    """S3 S4: what changed is read while it changes again."""
+    row_numbers = np.arange(400_000)
+    columns = arrays_of(len(row_numbers))
+    rng = np.random.default_rng(4)
+    for number in range(1, 6):
+        write(columns, row_numbers, number)
+        frozen, found = columns.freeze(len(row_numbers)), []
+        wanted = row_numbers[rng.random(len(row_numbers)) < number / 6]
+        write(columns, rng.integers(0, len(row_numbers), 5_000), -1)
+        reader = Thread(target=lambda f=frozen, w=wanted, into=found: into.extend(f.read_rows(w)))
+        reader.start()
+        while reader.is_alive():
+            write(columns, rng.integers(0, len(row_numbers), 5_000), -1)
+        reader.join()
+
+        assert [len(array) for array in found] == [len(wanted)] * 2
+        assert all((array == number).all() for array in found)
+
+
+def test_no_rows_can_be_asked_for():
+    """S4: nothing has changed."""
+    columns = arrays_of(ROWS)
+    frozen = columns.freeze(ROWS)
+    write(columns, range(ROWS), 1)
+
+    assert [len(array) for array in frozen.read_rows(np.empty(0, np.int64))] == [0, 0]
 
 
 def test_a_version_that_was_read_or_released_is_kept_for_no_longer():

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weir.errors import JobRejected
-from weir.state.memory.key_index import KeyIndex, NumberIndex, spread
+from weir.state.memory.key_index import KeyIndex
+from weir.state.memory.number_index import NumberIndex, spread
 
 longs = st.integers(-(2**63), 2**63 - 1)
 colliding = st.integers(-3, 3) | longs

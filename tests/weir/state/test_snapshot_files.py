@@ -76,6 +76,17 @@ def test_a_file_of_several_batches_is_read_through_its_index(monkeypatch):
         assert found == list(range(group, 31, 3))
 
 
+@pytest.mark.parametrize("slack", [512, -3_000])
+def test_a_file_is_the_same_whether_its_memory_was_reserved_or_grew(monkeypatch, slack):
+    """S9: also where too little was reserved."""
+    groups = [row % 7 for row in range(3_000)]
+    grown = written(groups)
+    monkeypatch.setattr(snapshot_files, "RESERVED_FROM_BYTES", 0)
+    monkeypatch.setattr(snapshot_files, "_DESCRIPTION_BYTES", slack)
+
+    assert written(groups).equals(grown)
+
+
 def test_plain_pyarrow_reads_a_file():
     """S9: open columnar files."""
     table = pa.ipc.open_file(written([5, 2, 5])).read_all()

@@ -3,6 +3,7 @@
 A key's row number is its index in flat arrays, one for each accumulator, so a few vectorised calls
 process a batch, regardless of its keys. A capture is the table at one moment: taking it costs
 microseconds, another thread reads it, and the table continues to change meanwhile (spec S2, S3).
+A removed key leaves a fresh row behind, which another key gets once no capture needs it any more.
 Neither key groups nor files are known here.
 """
 
@@ -16,8 +17,11 @@ import pyarrow as pa
 from weir.errors import JobRejected
 from weir.ports.keyed_state import Aggregation
 from weir.state.accumulators import Accumulator, aggregated_column, count_of
+from weir.state.changed_rows import distinct
 from weir.state.memory.copy_on_write import CopyOnWrite, Frozen
-from weir.state.memory.key_index import KeyIndex, RowNumbers
+from weir.state.memory.free_rows import LiveCaptures
+from weir.state.memory.key_index import KeyIndex
+from weir.state.memory.number_index import RowNumbers
 from weir.state.schema_evolution import widens
 from weir.wire.numpy_columns import arrow_of, validity_of, values_of
 from weir.wire.struct_keys import nullable_inside
@@ -39,11 +43,15 @@ class AggregateTable:
         self._accumulators = {one: place for place, one in enumerate(kept)}
         self._inputs = dict.fromkeys(one.column for one in kept)
         self._numbers = {one.column for one in kept if not one.reduction.counts}
-        self._columns = CopyOnWrite([one.initial for one in self._accumulators])
+        initial = [one.initial for one in self._accumulators]
+        self._columns = CopyOnWrite([*initial, np.bool_(False)])  # noqa: FBT003 - a value
+        """The accumulators, and whether a row has a key; that counts from the first removal on."""
+        self._has_removed = False
+        self._captures = LiveCaptures()
 
     @property
     def size(self) -> int:
-        """How many keys there are."""
+        """All row numbers are below."""
         return self._index.size
 
     @property
@@ -71,9 +79,29 @@ class AggregateTable:
             columns.append(aggregate.results(kept))
         return columns
 
+    def remove(self, row_numbers: RowNumbers) -> list[pa.Array]:
+        """Forget the keys of these rows; a key that comes again begins afresh. Returns the keys."""
+        row_numbers = distinct(row_numbers)
+        *accumulators, is_kept = self._columns.arrays
+        if not self._has_removed:
+            is_kept[: self.size] = True
+            self._has_removed = True
+        assert is_kept[row_numbers].all(), "only keys that are there can be removed"
+        keys = self._index.keys_of(row_numbers)
+        self._columns.before_write(row_numbers)
+        for one, array in zip(self._accumulators, accumulators, strict=True):
+            array[row_numbers] = one.initial
+        is_kept[row_numbers] = False
+        self._index.remove(row_numbers, self._captures.newest)
+        return keys
+
     def capture(self) -> "CapturedTable":
         return CapturedTable(
-            self._index, self._keys, tuple(self._accumulators), self._columns.freeze(self.size)
+            self._index,
+            tuple(self._accumulators),
+            self._columns.freeze(self.size),
+            self._captures,
+            has_removed=self._has_removed,
         )
 
     def load(self, table: pa.Table) -> None:
@@ -83,10 +111,16 @@ class AggregateTable:
         self._columns.reserve(self.size + table.num_rows)
         for batch in table.to_batches():
             row_numbers = self._row_numbers_of(batch.columns[: len(self._keys)])
-            for array, place in zip(self._columns.arrays, places, strict=True):
+            accumulators = self._columns.arrays[: len(self._accumulators)]
+            for array, place in zip(accumulators, places, strict=True):
                 # Where nothing was counted, a fresh row has what is needed already.
                 loaded, values = _without_nulls(row_numbers, batch.column(place))
                 array[loaded] = values
+
+    def remove_keys(self, table: pa.Table) -> None:
+        """Forget these keys, whether they are there or not; a key may come twice."""
+        for batch in table.to_batches():
+            self.remove(self._row_numbers_of(batch.columns[: len(self._keys)]))
 
     def places(self, stored: pa.Schema) -> list[int]:
         """Which column has which accumulator; refuses what cannot be taken over (spec S12)."""
@@ -104,9 +138,13 @@ class AggregateTable:
         return present, present
 
     def _row_numbers_of(self, keys: Sequence[pa.Array]) -> RowNumbers:
+        if self._has_removed:
+            self._index.reuse(self._captures.oldest)
         row_numbers = self._index.row_numbers(keys)
         self._columns.reserve(self.size)
         self._columns.before_write(row_numbers)
+        if self._has_removed:
+            self._columns.arrays[-1][row_numbers] = True
         return row_numbers
 
     def _check_keys(self, stored: pa.Schema) -> None:
@@ -144,28 +182,38 @@ class CapturedTable:
     def __init__(
         self,
         index: KeyIndex,
-        keys: Sequence[pa.Field],
         accumulators: Sequence[Accumulator],
         frozen: Frozen,
+        captures: LiveCaptures,
+        *,
+        has_removed: bool,
     ) -> None:
         self._index = index
-        self._keys = keys
         self._accumulators = accumulators
         self._frozen = frozen
+        self._captures = captures
+        self._number = captures.take()
+        self._has_removed = has_removed
 
     def read(self, row_numbers: RowNumbers | None = None) -> pa.Table:
         """The key columns, then the accumulators by name: of these rows, or of all.
 
-        May be called once, by any thread.
+        The rows are in ascending order, each once; those without a key are left out. May be called
+        once, by any thread, before the release.
         """
-        arrays = self._frozen.read()
+        wanted: RowNumbers | slice
         if row_numbers is None:
-            row_numbers = np.arange(self._frozen.size)
+            wanted = slice(0, self._frozen.size)
+            *arrays, is_kept = self._frozen.read()
         else:
-            arrays = [array[row_numbers] for array in arrays]
+            wanted = row_numbers
+            *arrays, is_kept = self._frozen.read_rows(row_numbers)
+        if self._has_removed:
+            arrays = [array[is_kept] for array in arrays]
+            wanted = np.flatnonzero(is_kept) if row_numbers is None else row_numbers[is_kept]
+        columns = self._index.keys_of(wanted)
         by_accumulator = dict(zip(self._accumulators, arrays, strict=True))
-        columns = self._index.keys_of(row_numbers)
-        fields = list(self._keys)
+        fields = list(self._index.fields)
         for one, values in by_accumulator.items():
             count = None if one.reduction.counts else by_accumulator[count_of(one.column)]
             columns.append(arrow_of(values, None if count is None else count > 0, one.kind))
@@ -175,6 +223,7 @@ class CapturedTable:
     def release(self) -> None:
         """Free what was kept for this capture. Any thread may call it."""
         self._frozen.release()
+        self._captures.end(self._number)
 
 
 def _without_nulls(row_numbers: RowNumbers, column: pa.Array) -> tuple[RowNumbers, Array]:

@@ -19,10 +19,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from weir.state.changed_rows import distinct
+
 CHUNK_BITS = 4
 CHUNK = 1 << CHUNK_BITS
 _FIRST_CAPACITY = 1 << 12
 _CHUNKS_PER_READ = 1 << 13
+_ROWS_PER_READ = 1 << 16
 
 Array = npt.NDArray[Any]
 _Aside = tuple[npt.NDArray[np.int64], list[Array]]
@@ -86,7 +89,7 @@ class Frozen:
     def set_aside(self, chunks: npt.NDArray[np.int64], arrays: Sequence[Array]) -> None:
         """Copy the chunks that are about to change. Called by the mailbox, under the lock."""
         ours = chunks[chunks < len(self._is_safe)]
-        unsafe = np.unique(ours[~self._is_safe[ours]])
+        unsafe = distinct(ours[~self._is_safe[ours]])
         if len(unsafe):
             contents = [_by_chunk(array).take(unsafe, axis=0) for array in arrays]
             self._set_aside.append((unsafe, contents))
@@ -94,8 +97,7 @@ class Frozen:
 
     def read(self) -> list[Array]:
         """The arrays as they were. Callable once, by any thread, while the mailbox continues."""
-        assert not self._is_read, "a frozen version is read once: what was read may change since"
-        self._is_read = True
+        self._read_once()
         chunks = len(self._is_safe)
         copies = [np.empty(chunks * CHUNK, array.dtype) for array in self._owner.arrays]
         for begin in range(0, chunks, _CHUNKS_PER_READ):
@@ -104,6 +106,31 @@ class Frozen:
             for copy, content in zip(copies, contents, strict=True):
                 _by_chunk(copy)[kept] = content
         return [copy[: self.size] for copy in copies]
+
+    def read_rows(self, row_numbers: npt.NDArray[np.int64]) -> list[Array]:
+        """These rows as they were, which are in ascending order; the others are kept no longer."""
+        self._read_once()
+        chunks = row_numbers >> CHUNK_BITS
+        is_unwanted = np.ones(len(self._is_safe), np.bool_)
+        is_unwanted[chunks] = False
+        with self._lock:
+            self._is_safe |= is_unwanted
+        copies = [np.empty(len(row_numbers), array.dtype) for array in self._owner.arrays]
+        for begin in range(0, len(row_numbers), _ROWS_PER_READ):
+            self._take_in_place(row_numbers, slice(begin, begin + _ROWS_PER_READ), copies)
+        for kept, contents in self._leave():
+            begins, ends = np.searchsorted(chunks, kept), np.searchsorted(chunks, kept, "right")
+            wanted = np.repeat(np.arange(len(kept)), ends - begins)
+            skipped = begins - np.cumsum(ends - begins) + (ends - begins)
+            places = np.arange(len(wanted)) + skipped[wanted]
+            offsets = row_numbers[places] & (CHUNK - 1)
+            for copy, content in zip(copies, contents, strict=True):
+                copy[places] = content[wanted, offsets]
+        return copies
+
+    def _read_once(self) -> None:
+        assert not self._is_read, "a frozen version is read once: what was read may change since"
+        self._is_read = True
 
     def release(self) -> None:
         """Free what was kept. A reader that is not through yet is stopped."""
@@ -120,6 +147,18 @@ class Frozen:
                 rows = _by_chunk(copy)[block]
                 rows[:] = _by_chunk(array)[block][: len(rows)]
             self._is_safe[block] = True
+
+    def _take_in_place(
+        self, row_numbers: npt.NDArray[np.int64], part: slice, copies: Sequence[Array]
+    ) -> None:
+        rows = row_numbers[part]
+        with self._lock:
+            self._expect_not_released()
+            # Rows that were set aside are copied along with the others, and corrected later.
+            for copy, array in zip(copies, self._owner.arrays, strict=True):
+                np.take(array, rows, out=copy[part], mode="clip")
+            # The last chunk may go on in the next part.
+            self._is_safe[rows[0] >> CHUNK_BITS : rows[-1] >> CHUNK_BITS] = True
 
     def _leave(self) -> list[_Aside]:
         """Everything is safe: what was set aside is ours, and nothing more will be."""

@@ -1,13 +1,12 @@
 """Gives every key a row number: a small dense number, the key's index into the arrays of values.
 
-A loop over keys in Python would cost more than the rest of an aggregation, so NumPy looks up a
-batch of numbers at once, by open addressing: all rows probe their home cell, and the few that found
-another key there continue together. Other keys are mapped to numbers first: a string by a
-dictionary of the batch's distinct values, several columns by the pair of numbers that the first
-columns and the next one have, and a struct by the flat columns of its fields.
+Numbers are looked up by ``weir.state.memory.number_index``. Other keys are mapped to numbers first:
+a string by a dictionary of the batch's distinct values, several columns by the pair of numbers that
+the first columns and the next one have, and a struct by the flat columns of its fields.
 
-Row numbers are assigned in ascending order and never reused, and a key never changes. So another
-thread may read the keys of row numbers that were assigned before, while the mailbox adds new ones.
+A row number is reused only when no capture from before its key's removal is left. So another thread
+may read the keys of a capture's rows, while the mailbox adds and removes keys. Of several columns,
+a value is removed with the last key that has it.
 """
 
 from collections.abc import Sequence
@@ -17,135 +16,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from weir.state.changed_rows import distinct
+from weir.state.memory.free_rows import FreeRows
+from weir.state.memory.number_index import NO_ROW, NumberIndex, Numbers, RowNumbers
 from weir.wire.keys import canonical, check_key_type
 from weir.wire.numpy_columns import arrow_of, validity_of, values_of
 from weir.wire.struct_keys import columns_of_leaves, leaf_types, leaves_of
 
-RowNumbers = npt.NDArray[np.int64]
-Numbers = npt.NDArray[np.int64]
-
-_FREE = -1
-_FIRST_BITS = 12
 _HALF = 32
 _LOW_HALF = 0xFFFFFFFF
-# Both are odd; the first is 2**64 divided by the golden ratio, the second has bits of no pattern.
-_FIRST_FACTOR = np.uint64(0x9E3779B97F4A7C15)
-_SECOND_FACTOR = np.uint64(0xD6E8FEB86659FD93)
-
-
-class NumberIndex:
-    """Row numbers of 64-bit numbers. At most half of its cells are ever taken."""
-
-    def __init__(self) -> None:
-        self._bits = _FIRST_BITS
-        self._cells = np.full(1 << self._bits, _FREE, np.int32)
-        self._numbers = np.zeros(1 << self._bits, np.int64)
-        self._size = 0
-
-    @property
-    def size(self) -> int:
-        return self._size
-
-    def numbers_of(self, row_numbers: RowNumbers) -> Numbers:
-        return self._numbers[row_numbers]
-
-    def row_numbers(self, numbers: Numbers) -> RowNumbers:
-        """The row of each number; those that are new get one now."""
-        row_numbers = self._find(numbers)
-        missing = np.flatnonzero(row_numbers == _FREE)
-        if len(missing):
-            row_numbers[missing] = self._insert(numbers[missing])
-        return row_numbers
-
-    def reserve(self, size: int) -> None:
-        """Have at least two cells for each of so many numbers."""
-        if 2 * size <= len(self._cells):
-            return
-        row_numbers = self._cells[self._cells >= 0]
-        self._bits = (2 * size - 1).bit_length()
-        self._cells = np.full(1 << self._bits, _FREE, np.int32)
-        homes = self._homes(self._numbers[row_numbers])
-        # The old cells were in the order of their homes but for short runs, and sorting by runs is
-        # quick with that. In order, each number takes its home or the cell behind the one before.
-        order = np.argsort(homes, kind="stable")
-        ranks = np.arange(len(row_numbers))
-        cells = np.maximum.accumulate(homes[order] - ranks) + ranks
-        fitting = int(np.searchsorted(cells, len(self._cells)))
-        self._cells[cells[:fitting]] = row_numbers[order[:fitting]]
-        for row_number in row_numbers[order[fitting:]]:
-            self._cells[np.flatnonzero(self._cells == _FREE)[0]] = row_number
-
-    def without_number(self) -> int:
-        """A row that no number leads to."""
-        return int(self._append(np.zeros(1, np.int64))[0])
-
-    def _find(self, numbers: Numbers) -> RowNumbers:
-        cells = self._homes(numbers)
-        row_numbers = self._cells.take(cells).astype(np.int64)
-        # A free cell's row is -1, which reads some number and is no match anyway.
-        astray = np.flatnonzero(
-            (self._numbers.take(row_numbers, mode="wrap") != numbers) & (row_numbers >= 0)
-        )
-        cells, wanted = cells[astray], numbers[astray]
-        while len(astray):
-            cells = self._next(cells)
-            met = self._cells[cells]
-            row_numbers[astray] = met
-            again = (met >= 0) & (self._numbers[met] != wanted)
-            astray, cells, wanted = astray[again], cells[again], wanted[again]
-        return row_numbers
-
-    def _insert(self, wanted: Numbers) -> RowNumbers:
-        """Row numbers for numbers that have none yet, of which some may be equal.
-
-        All write their own mark into the free cell that they came to; whose mark stays has won the
-        cell. Equal numbers share the winner's row, and the others continue with the next cell.
-        """
-        self.reserve(self._size + len(wanted))
-        row_numbers = np.empty(len(wanted), np.int64)
-        rows = np.arange(len(wanted), dtype=np.int32)
-        cells = self._homes(wanted)
-        while len(rows):
-            free = np.flatnonzero(self._cells[cells] == _FREE)
-            marks = _FREE - 1 - rows[free]
-            self._cells[cells[free]] = marks
-            won = free[self._cells[cells[free]] == marks]
-            self._cells[cells[won]] = self._append(wanted[won])
-            met = self._cells[cells]
-            others = self._numbers[met] != wanted
-            row_numbers[rows] = met
-            rows, cells, wanted = rows[others], self._next(cells[others]), wanted[others]
-        return row_numbers
-
-    def _append(self, new: Numbers) -> RowNumbers:
-        size = self._size + len(new)
-        assert size < 1 << 31, "a cell holds 31 bits of a row"
-        if size > len(self._numbers):
-            roomy = np.zeros(max(size, 2 * len(self._numbers)), np.int64)
-            roomy[: self._size] = self._numbers[: self._size]
-            self._numbers = roomy
-        self._numbers[self._size : size] = new
-        row_numbers = np.arange(self._size, size)
-        self._size = size
-        return row_numbers
-
-    def _next(self, cells: Numbers) -> Numbers:
-        return cells + 1 & len(self._cells) - 1
-
-    def _homes(self, numbers: Numbers) -> Numbers:
-        return (spread(numbers) >> np.uint64(64 - self._bits)).view(np.int64)
-
-
-def spread(numbers: Numbers) -> npt.NDArray[np.uint64]:
-    """Hash numbers so that the highest bits depend on every bit; they are a number's home cell.
-
-    Multiplying once is not enough: pairs of equal halves, which correlated columns make, would
-    share their homes.
-    """
-    mixed = numbers.view(np.uint64) * _FIRST_FACTOR
-    mixed ^= mixed >> np.uint64(_HALF)
-    mixed *= _SECOND_FACTOR
-    return mixed
 
 
 class _ColumnIndex(Protocol):
@@ -159,7 +38,13 @@ class _ColumnIndex(Protocol):
 
     def row_numbers(self, column: pa.Array) -> RowNumbers: ...
 
-    def values_of(self, row_numbers: RowNumbers) -> pa.Array: ...
+    def values_of(self, row_numbers: RowNumbers | slice) -> pa.Array: ...
+
+    def remove(self, row_numbers: RowNumbers, capture: int) -> None:
+        """Forget the values of these rows, which are there, behind that capture."""
+
+    def reuse(self, oldest: int) -> None:
+        """No capture before this one is left."""
 
 
 class _FixedWidth:
@@ -168,7 +53,7 @@ class _FixedWidth:
     def __init__(self, kind: pa.DataType) -> None:
         self._kind = kind
         self._index = NumberIndex()
-        self._null = _FREE
+        self._null = NO_ROW
 
     @property
     def size(self) -> int:
@@ -182,16 +67,31 @@ class _FixedWidth:
         valid = validity_of(column)
         if valid is None:
             return self._index.row_numbers(numbers)
-        if self._null == _FREE:
+        if self._null == NO_ROW:
             self._null = self._index.without_number()
         row_numbers = np.full(len(column), self._null, np.int64)
         row_numbers[valid] = self._index.row_numbers(numbers[valid])
         return row_numbers
 
-    def values_of(self, row_numbers: RowNumbers) -> pa.Array:
+    def values_of(self, row_numbers: RowNumbers | slice) -> pa.Array:
         numbers = self._index.numbers_of(row_numbers)
         values = numbers.view(np.float64) if pa.types.is_floating(self._kind) else numbers
-        return arrow_of(values, row_numbers != self._null, self._kind)
+        return arrow_of(values, self._validity(row_numbers), self._kind)
+
+    def remove(self, row_numbers: RowNumbers, capture: int) -> None:
+        """The row of null stays: captures know by its number that it has no value."""
+        self._index.remove(row_numbers[row_numbers != self._null], capture)
+
+    def reuse(self, oldest: int) -> None:
+        self._index.free_rows.reuse(oldest)
+
+    def _validity(self, row_numbers: RowNumbers | slice) -> npt.NDArray[np.bool_] | None:
+        if self._null == NO_ROW:
+            return None
+        if isinstance(row_numbers, slice):
+            row_numbers = np.arange(row_numbers.start, row_numbers.stop)
+        is_valid: npt.NDArray[np.bool_] = row_numbers != self._null
+        return is_valid
 
     def _encode(self, column: pa.Array) -> Numbers:
         values = values_of(column)
@@ -207,6 +107,7 @@ class _Varying:
         self._kind = kind
         self._row_numbers: dict[object, int] = {}
         self._values: list[object] = []
+        self._free_rows = FreeRows()
 
     @property
     def size(self) -> int:
@@ -224,15 +125,56 @@ class _Varying:
         codes: npt.NDArray[np.int32] = values_of(encoded.indices)
         return np.array(distinct, np.int64)[codes]
 
-    def values_of(self, row_numbers: RowNumbers) -> pa.Array:
+    def values_of(self, row_numbers: RowNumbers | slice) -> pa.Array:
         values = self._values
+        if isinstance(row_numbers, slice):
+            return pa.array(values[row_numbers], self._kind)
         return pa.array([values[row_number] for row_number in row_numbers.tolist()], self._kind)
 
+    def remove(self, row_numbers: RowNumbers, capture: int) -> None:
+        for row_number in row_numbers.tolist():
+            del self._row_numbers[self._values[row_number]]
+        self._free_rows.add(row_numbers, capture)
+
+    def reuse(self, oldest: int) -> None:
+        self._free_rows.reuse(oldest)
+
     def _row_number(self, value: object) -> int:
-        row_number = self._row_numbers.setdefault(value, len(self._values))
-        if row_number == len(self._values):
-            self._values.append(value)
+        row_number = self._row_numbers.get(value)
+        if row_number is None:
+            row_number = self._row_numbers[value] = self._placed(value)
         return row_number
+
+    def _placed(self, value: object) -> int:
+        again = self._free_rows.take(1)
+        if not len(again):
+            self._values.append(value)
+            return len(self._values) - 1
+        row_number = int(again[0])
+        self._values[row_number] = value
+        return row_number
+
+
+class _Uses:
+    """How many keys have each value of a column."""
+
+    def __init__(self) -> None:
+        self._counts = np.zeros(0, np.int64)
+
+    def add(self, row_numbers: RowNumbers) -> None:
+        if not len(row_numbers):
+            return
+        size = int(row_numbers.max()) + 1
+        if size > len(self._counts):
+            longer = np.zeros(2 * size, np.int64)
+            longer[: len(self._counts)] = self._counts
+            self._counts = longer
+        np.add.at(self._counts, row_numbers, 1)
+
+    def drop(self, row_numbers: RowNumbers) -> RowNumbers:
+        """Those that no key has any more."""
+        np.subtract.at(self._counts, row_numbers, 1)
+        return distinct(row_numbers[self._counts[row_numbers] == 0])
 
 
 class KeyIndex:
@@ -242,13 +184,16 @@ class KeyIndex:
         """Refuses types that cannot be keys."""
         for field in fields:
             check_key_type(field)
+        self.fields = tuple(fields)
         self._kinds = [field.type for field in fields]
         self._columns = [_index_of(leaf) for kind in self._kinds for leaf in leaf_types(kind)]
         self._pairs = [NumberIndex() for _ in self._columns[1:]]
+        self._uses = [(_Uses(), _Uses()) for _ in self._pairs]
+        """Of the values on the left and on the right of the pairs."""
 
     @property
     def size(self) -> int:
-        """How many keys there are; their rows are the numbers below."""
+        """All row numbers are below."""
         return self._pairs[-1].size if self._pairs else self._columns[0].size
 
     def reserve(self, size: int) -> None:
@@ -259,12 +204,37 @@ class KeyIndex:
         """The row number of each row; keys that are new get one now."""
         first, *others = (leaf for column in keys for leaf in leaves_of(column))
         row_numbers = self._columns[0].row_numbers(first)
-        for pair, column, values in zip(self._pairs, self._columns[1:], others, strict=True):
+        levels = zip(self._pairs, self._columns[1:], self._uses, others, strict=True)
+        for pair, column, (left, right), values in levels:
             row_numbers = pair.row_numbers(row_numbers << _HALF | column.row_numbers(values))
+            for inserted in pair.inserted:
+                numbers = pair.numbers_of(inserted)
+                left.add(numbers >> _HALF)
+                right.add(numbers & _LOW_HALF)
         return row_numbers
 
-    def keys_of(self, row_numbers: RowNumbers) -> list[pa.Array]:
-        """The key columns of these rows. Any thread may ask for rows that it was given."""
+    def remove(self, row_numbers: RowNumbers, capture: int) -> None:
+        """Forget the keys of these rows, each of which is there, behind that capture."""
+        levels = zip(self._pairs, self._columns[1:], self._uses, strict=True)
+        for pair, column, (left, right) in reversed(list(levels)):
+            numbers = pair.numbers_of(row_numbers)
+            pair.remove(row_numbers, capture)
+            column.remove(right.drop(numbers & _LOW_HALF), capture)
+            row_numbers = left.drop(numbers >> _HALF)
+        self._columns[0].remove(row_numbers, capture)
+
+    def reuse(self, oldest: int) -> None:
+        """No capture before this one is left, so what was removed before it may be used again."""
+        for column in self._columns:
+            column.reuse(oldest)
+        for pair in self._pairs:
+            pair.free_rows.reuse(oldest)
+
+    def keys_of(self, row_numbers: RowNumbers | slice) -> list[pa.Array]:
+        """The key columns of these rows. Any thread may ask for rows that it was given.
+
+        A slice has a start and a stop, and is read in place where the keys are one column.
+        """
         leaves = []
         for pair, column in zip(reversed(self._pairs), reversed(self._columns), strict=False):
             pairs = pair.numbers_of(row_numbers)

@@ -109,22 +109,34 @@ class _Writing:
             return None
         keys: list[Key] = []
         rows: list[Row] = []
-        nothing = (*(None for _ in self.state.fields), True)
+        removed: list[Key] = []
         for key, stored in changes(old, self.frozen.version):
             flat = () if stored is None else self.state.flat(stored, self.now)
-            its_rows = [(*row, False) for row in flat] or [nothing]
-            keys.extend(key for _ in its_rows)
-            rows.extend(its_rows)
-        nullable = (pa.field(field.name, field.type) for field in self.state.fields)
-        return self._written(keys, rows, (*nullable, REMOVED))
+            for row in flat:
+                keys.append(key)
+                rows.append(row)
+            if not flat:
+                removed.append(key)
+        nullable = tuple(pa.field(field.name, field.type) for field in self.state.fields)
+        nothing = (None,) * len(nullable)
+        is_removed = pa.array(np.repeat([False, True], [len(rows), len(removed)]))
+        rows += [nothing] * len(removed)
+        return self._written(keys + removed, rows, nullable, {REMOVED: is_removed})
 
     def _written(
-        self, keys: Sequence[Key], rows: Sequence[Row], own: tuple[pa.Field, ...]
+        self,
+        keys: Sequence[Key],
+        rows: Sequence[Row],
+        own: tuple[pa.Field, ...],
+        more: Mapping[pa.Field, pa.Array] | None = None,
     ) -> pa.Buffer:
         key_columns = columns_of(keys, self.keys.fields)
+        others = more or {}
         table = pa.Table.from_arrays(
-            [*key_columns, *columns_of(rows, own)],
-            schema=pa.schema((*self.keys.fields, *own), metadata={KIND: self.state.kind.encode()}),
+            [*key_columns, *columns_of(rows, own), *others.values()],
+            schema=pa.schema(
+                (*self.keys.fields, *own, *others), metadata={KIND: self.state.kind.encode()}
+            ),
         )
         groups = self.keys.groups(key_columns)
         return write_keyed(

@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from weir.core.ids import CheckpointId
 from weir.core.snapshots import KeyGroupRange
 from weir.ports.keyed_state import AGGREGATES_FILE, Aggregation, RowNumbers
 from weir.ports.operators import Batch, Captured, KeyedSnapshot
-from weir.state.memory.aggregate_table import AggregateTable, CapturedTable
+from weir.state.layer_merge import REMOVED
+from weir.state.memory.aggregate_table import AggregateTable
 from weir.state.memory.change_history import CapturedChanges, ChangeHistory
 from weir.state.memory.keyed_snapshot import Keys
 from weir.state.snapshot_files import KeyedState, write_keyed
@@ -42,6 +45,12 @@ class MemoryAggregates:
             self._history.changed(row_numbers, self._table.size)
         return row_numbers
 
+    def remove(self, row_numbers: RowNumbers) -> None:
+        keys = self._table.remove(row_numbers)
+        if self._history is not None:
+            table = pa.Table.from_arrays(keys, schema=pa.schema(self._keys.fields))
+            self._history.removed(table, self._table.size)
+
     def capture(self, checkpoint: CheckpointId) -> Captured:
         captured = self._table.capture()
         past = (
@@ -50,17 +59,26 @@ class MemoryAggregates:
 
         def since(base: CheckpointId) -> pa.Buffer | None:
             row_numbers = past.changed_since(base)
-            return None if row_numbers is None else self._write(captured, row_numbers)
+            if row_numbers is None:
+                return None
+            return self._write(_layer(captured.read(row_numbers), past.removed_since(base)))
 
-        piece = KeyedSnapshot(self._groups, lambda: self._write(captured), AGGREGATES_FILE, since)
+        def whole() -> pa.Buffer:
+            return self._write(captured.read())
+
+        piece = KeyedSnapshot(self._groups, whole, AGGREGATES_FILE, since)
         return Captured(keyed=(piece,), release=captured.release)
 
     def restore(self, files: Sequence[KeyedState], checkpoint: CheckpointId) -> None:
         """The files come in the order they were laid."""
+        is_as_it_was = True
         for state in files:
-            self._table.load(state.table)
-        # What is of other types now cannot be laid over the files of then.
-        is_as_it_was = all(state.table.schema.equals(self._table.schema) for state in files)
+            removed, table = _without_removed(state.table)
+            if removed is not None:
+                self._table.remove_keys(removed)
+            self._table.load(table)
+            # What is of other types now cannot be laid over the files of then.
+            is_as_it_was &= table.schema.equals(self._table.schema)
         if self._history is not None and is_as_it_was:
             self._history.restored(checkpoint)
 
@@ -68,10 +86,28 @@ class MemoryAggregates:
         if self._history is not None:
             self._history.completed(checkpoint)
 
-    def _write(self, captured: CapturedTable, row_numbers: RowNumbers | None = None) -> pa.Buffer:
-        table = captured.read(row_numbers)
+    def _write(self, table: pa.Table) -> pa.Buffer:
         names = self._keys.names
-        groups = self._keys.groups([column.chunk(0) for column in table.columns[: len(names)]])
+        keys = [column.combine_chunks() for column in table.columns[: len(names)]]
+        groups = self._keys.groups(keys)
         first, last = self._groups
         assert ((groups >= first) & (groups <= last)).all(), "every key here is of our key groups"
         return write_keyed(AGGREGATES_FILE, table, groups, names, self._keys.max_parallelism)
+
+
+def _layer(changed: pa.Table, removed: Sequence[pa.Table]) -> pa.Table:
+    """What changed, and the keys that are gone; one that came again is in both, and is there."""
+    if not removed:
+        return changed
+    rows = pa.concat_tables([changed, *removed], promote_options="default")
+    is_removed = np.arange(rows.num_rows) >= changed.num_rows
+    return rows.append_column(REMOVED, pa.array(is_removed)).combine_chunks()
+
+
+def _without_removed(table: pa.Table) -> tuple[pa.Table | None, pa.Table]:
+    """The keys to remove, if it is a layer that has some, and the rows to take over after that."""
+    if REMOVED.name not in table.column_names:
+        return None, table
+    is_removed = table.column(REMOVED.name)
+    rows = table.drop_columns([REMOVED.name])
+    return rows.filter(is_removed), rows.filter(pc.invert(is_removed))

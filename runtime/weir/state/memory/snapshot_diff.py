@@ -9,7 +9,8 @@ A capture is remembered for as long as a later one may build on it, and not long
 """
 
 from collections.abc import Iterator, Mapping
-from itertools import zip_longest
+from itertools import compress, zip_longest
+from operator import is_not, or_
 from typing import Any, NamedTuple
 
 from weir.core.ids import CheckpointId
@@ -42,15 +43,16 @@ def changes(old: Version, new: Version) -> Iterator[Change]:
     pairs = zip_longest(old.keys, old.values, new.keys, new.values, fillvalue=_EMPTY)
     for old_keys, old_values, new_keys, new_values in pairs:
         if old_values is not new_values or old_keys is not new_keys:
-            yield from _within(
-                zip(old_keys, old_values, strict=True), zip(new_keys, new_values, strict=True)
+            # Most rows of a chunk are often the same; no loop in Python goes over those.
+            is_other = map(
+                or_, map(is_not, old_values, new_values), map(is_not, old_keys, new_keys)
             )
+            rows = zip(old_keys, old_values, new_keys, new_values, strict=True)
+            yield from _changes_of(compress(rows, is_other))
 
 
-def _within(before: Iterator[Any], now: Iterator[Any]) -> Iterator[Change]:
-    for (old_key, old_value), (key, value) in zip(before, now, strict=True):
-        if old_value is value and old_key is key:
-            continue
+def _changes_of(rows: Iterator[tuple[Any, Any, Any, Any]]) -> Iterator[Change]:
+    for old_key, old_value, key, value in rows:
         if old_value is not None and (value is None or key is not old_key):
             yield Change(old_key, None)
         if value is not None:
