@@ -185,7 +185,7 @@ class SnapshotUploads:
         """The state is durable, whatever becomes of its checkpoint. Called by the upload."""
         self._state_bytes = snapshot.bytes
         if barrier.kind.commits:
-            self._referred[barrier.checkpoint] = frozenset(f.path for f in snapshot.files())
+            self._referred[barrier.checkpoint] = frozenset(f.segment for f in snapshot.files())
 
     def keep_only(self, pending: Container[CheckpointId]) -> None:
         """The coordinator owns the files of all others, or they are deleted."""
@@ -194,7 +194,7 @@ class SnapshotUploads:
     def restored(self, checkpoint: CheckpointId, files: Iterable[StateFile]) -> None:
         known = list(files)
         self._state_bytes = sum(file.bytes for file in known)
-        self._referred[checkpoint] = frozenset(file.path for file in known if file.path)
+        self._referred[checkpoint] = frozenset(file.segment for file in known if file.path)
 
     def completed(self, checkpoint: CheckpointId) -> frozenset[str] | None:
         """The files whose local copies are still of use; None if the checkpoint ends none.
