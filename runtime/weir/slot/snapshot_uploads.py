@@ -37,6 +37,8 @@ class Upload:
     began: float = field(default_factory=time.monotonic)
     own: list[str] = field(default_factory=list)
     is_busy: bool = True
+    is_held: bool = False
+    """Pieces of it wait in a file that it shares with other subtasks."""
     is_discarded: bool = False
     async_ms: int = 0
     written_bytes: int = 0
@@ -151,7 +153,7 @@ class SnapshotUploads:
         return sum(u.held_bytes for u in self._busy() if u.barrier.checkpoint < before)
 
     def _busy(self) -> list[Upload]:
-        self._under_way = [upload for upload in self._under_way if upload.is_busy]
+        self._under_way = [u for u in self._under_way if u.is_busy or u.is_held]
         return self._under_way
 
     def refusal(self, checkpoint: CheckpointId) -> str:
