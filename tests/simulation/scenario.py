@@ -7,6 +7,7 @@ ever tried by a user. The shapes are small; the point is the number of orders, n
 import random
 from dataclasses import dataclass, replace
 
+from weir.core.file_pool import FileMergingPolicy
 from weir.core.ids import EdgeId, OperatorId
 from weir.core.policy import Mode, Policy, Retention
 from weir.core.restarts import UNLIMITED, ExponentialDelay, FailureRate, FixedDelay, Strategy
@@ -170,6 +171,8 @@ class Scenario:
     bottleneck_cost: int
     finds_late: bool
     """Half of the splits are found only while the job runs."""
+    merging: FileMergingPolicy | None
+    """How the subtasks of a slot share files; None: not at all."""
     health_ms: int
     """A running job without a completed checkpoint for this long is restarted; zero: never."""
 
@@ -227,7 +230,20 @@ def draw(seed: int) -> Scenario:
         bottleneck=bottleneck,
         bottleneck_cost=rng.randint(6, 16),
         finds_late=is_watched,
+        merging=draw_merging(seed),
         health_ms=draw_health(rng, policy) if is_watched else 0,
+    )
+
+
+def draw_merging(seed: int) -> FileMergingPolicy | None:
+    """Half of the jobs merge; drawn apart, so that the other half is what it always was."""
+    rng = random.Random(f"{seed} merging")
+    if rng.random() < 0.5:
+        return None
+    return FileMergingPolicy(
+        max_file_size=rng.choice((6, 40, 1000)),
+        max_space_amplification=rng.choice((1.2, 2.0, 2.0, 5.0)),
+        longest_wait_ms=rng.choice((None, 1, 20)),
     )
 
 

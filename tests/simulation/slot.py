@@ -189,7 +189,7 @@ class Slot:
         )
         return SubtaskDeployer(
             SimulatedFactory(sim, driver.topology),
-            SlotStorage(store, driver.epoch, is_incremental=sim.scenario.policy.incremental),
+            SlotStorage(store, driver.epoch, sim.scenario),
             executors,
             row_format=RowsFormat(world),
             memory=DrawnMemory(world, sim.scenario.chances.declined),

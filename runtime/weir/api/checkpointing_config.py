@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
-from pydantic import StrictBool, StrictInt
+from pydantic import Field, StrictBool, StrictInt
 
 from weir.api.bounds import Bounds
 from weir.api.config_problem import Problem
 from weir.api.duration import MILLISECOND, MINUTE, Duration, format_duration
+from weir.api.file_merging_config import FileMergingConfig
 from weir.api.model import Model
 from weir.api.size import KIB, MIB, Size
 from weir.api.storage_url import DurableUrl, StorageUrl, is_memory
@@ -136,6 +137,9 @@ class CheckpointingConfig(Model):
 
     incremental: StrictBool = False
     """Upload only what changed since the last completed checkpoint."""
+
+    file_merging: FileMergingConfig = Field(default_factory=FileMergingConfig)
+    """How the subtasks of a slot share the files of their snapshots."""
 
     retained: Annotated[
         StrictInt,

@@ -75,4 +75,4 @@ def truncatable(entry_of_oldest_kept: int, entry_of_epoch: int, margin: int) -> 
 
 def unreferenced(paths: Iterable[str], owned: frozenset[str]) -> tuple[str, ...]:
     """The files of an unused ack, without those that some checkpoint owns (spec C7)."""
-    return tuple(sorted(path for path in paths if path not in owned))
+    return tuple(sorted({path for path in paths if path not in owned}))

@@ -46,7 +46,7 @@ Content = bytes
 
 
 class StateFile(NamedTuple):
-    """A piece of a snapshot: a file in storage or, when it is small, its content itself."""
+    """A piece of a snapshot: a segment of a file in storage or, when it is small, its content."""
 
     path: str
     """Empty when the content travels in the manifest."""
@@ -55,6 +55,13 @@ class StateFile(NamedTuple):
     """Later checkpoints may refer to it; only the registry knows when it may go."""
     checksum: str = ""
     content: Content = b""
+    offset: int = 0
+    """Where it begins in its file; a file of its own has it at the beginning (spec S6)."""
+
+    @property
+    def segment(self) -> str:
+        """A name that no other piece has, while one file may hold the pieces of many."""
+        return f"{self.path}@{self.offset}" if self.offset else self.path
 
 
 class KeyGroupRange(NamedTuple):

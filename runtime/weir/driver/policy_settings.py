@@ -7,6 +7,7 @@ from weir.api.config import JobConfig
 from weir.api.recovery_config import ClaimMode
 from weir.api.restart_config import RestartConfig, RestartType
 from weir.core.checkpoint_paths import manifest_path
+from weir.core.file_pool import FileMergingPolicy
 from weir.core.ids import NO_CHECKPOINT, CheckpointId
 from weir.core.policy import Mode, Policy, Retention
 from weir.core.restarts import (
@@ -40,6 +41,22 @@ def policy_of(config: JobConfig, *, managed: bool = False) -> Policy:
         retention=Retention[given.retention.name],
         incremental=given.incremental,
         managed=managed,
+    )
+
+
+LONGEST_WAIT_MS = 1000
+"""How long a piece of a snapshot waits for others to share its file, unless the pool blocks."""
+
+
+def merging_of(config: JobConfig) -> FileMergingPolicy | None:
+    """How the subtasks of a slot share files; None if they do not."""
+    given = config.checkpointing.file_merging
+    if not given.enabled:
+        return None
+    return FileMergingPolicy(
+        max_file_size=given.max_file_size,
+        max_space_amplification=given.max_space_amplification,
+        longest_wait_ms=None if given.pool_blocking else LONGEST_WAIT_MS,
     )
 
 

@@ -19,6 +19,7 @@ from weir.errors import JobRejected, reject_all
 from weir.state.memory.aggregate_table import AggregateTable
 from weir.state.schema_evolution import incompatibilities
 from weir.state.state_schema import AGGREGATES, StateSchema, distinct_schemas, state_schema_of_file
+from weir.storage import state_files
 from weir.storage.object_store import ObjectStore
 
 READERS = 16
@@ -60,9 +61,7 @@ def _shapes(store: ObjectStore, manifest: Manifest, operator: OperatorId) -> lis
 
 
 def _shape(store: ObjectStore, file: StateFile) -> StateSchema:
-    if not file.path:
-        return state_schema_of_file(lambda size: file.content[:size])
-    return state_schema_of_file(partial(store.read_start, file.path))
+    return state_schema_of_file(partial(state_files.read_start, store, file))
 
 
 def _of_processor(

@@ -18,6 +18,7 @@ from weir.core.barriers import Barrier
 from weir.core.ids import CheckpointId
 from weir.core.incremental_snapshots import Increments, Pieces
 from weir.core.snapshots import StateFile
+from weir.core.space_amplification import LiveSegments
 from weir.ports.operators import KeyedSnapshot
 
 MOST_LAYERS = 20
@@ -25,6 +26,9 @@ MOST_LAYERS = 20
 
 Put = Callable[[str, pa.Buffer], StateFile]
 """Makes a shared file of that name durable."""
+
+Kept = frozenset[str] | None
+"""The files that a checkpoint may refer to; None: all."""
 
 
 class Layers:
@@ -53,11 +57,30 @@ class Layers:
 
     # -- beside the mailbox
 
-    def store(self, barrier: Barrier, piece: KeyedSnapshot, put: Put) -> list[StateFile]:
+    def referable(self, base: CheckpointId) -> list[LiveSegments]:
+        """What a checkpoint on this base would refer to, state by state."""
+        with self._lock:
+            bases = [increments.base(base) for increments in self._states.values()]
+        return [_segments(below) for below in bases if is_worth_adding_to(below)]
+
+    def paths(self) -> set[str]:
+        """All files that a later checkpoint may refer to."""
+        with self._lock:
+            known = [
+                pieces
+                for increments in self._states.values()
+                for pieces in (*increments.taken.values(), *increments.completed.values())
+            ]
+        return {file.path for pieces in known for file in pieces.values()}
+
+    def store(
+        self, barrier: Barrier, piece: KeyedSnapshot, put: Put, kept: Kept = None
+    ) -> list[StateFile]:
         """Put up what is needed; all files of the state, in the order they are laid."""
         with self._lock:
             below = dict(self._of(piece.name).base(barrier.base))
-        changes = piece.since(barrier.base) if is_worth_adding_to(below) else None
+        is_added_to = is_worth_adding_to(below) and _is_within(below, kept)
+        changes = piece.since(barrier.base) if is_added_to else None
         if changes is None:
             layers = {0: put(f"{piece.name}-whole", piece.write())}
         else:
@@ -76,3 +99,15 @@ def is_worth_adding_to(layers: Pieces) -> bool:
         return False
     changes = sum(file.bytes for number, file in layers.items() if number)
     return changes <= layers[0].bytes
+
+
+def _segments(layers: Pieces) -> LiveSegments:
+    live: dict[str, int] = {}
+    for file in layers.values():
+        if file.path:
+            live[file.path] = live.get(file.path, 0) + file.bytes
+    return LiveSegments(live)
+
+
+def _is_within(layers: Pieces, kept: Kept) -> bool:
+    return kept is None or all(file.path in kept for file in layers.values() if file.path)

@@ -15,7 +15,8 @@ from typing import assert_never
 from weir.core.attempt import FailureCause
 from weir.core.barriers import Barrier
 from weir.core.coordinator import events
-from weir.core.ids import AttemptId, ChannelId, Millis, SubtaskId
+from weir.core.coordinator.events import SubtaskAcked
+from weir.core.ids import AttemptId, ChannelId, CheckpointId, Millis, SubtaskId
 from weir.core.reasons import Reason
 from weir.core.scheduler import (
     ControlMarker,
@@ -41,6 +42,7 @@ from weir.slot.effects import (
     StartUpload,
     SubtaskDone,
 )
+from weir.slot.merged_files import AckReleased
 from weir.slot.slot_exchange import PeerExchange, SlotExchange
 from weir.slot.snapshot_uploads import UploadEnded
 from weir.slot.snapshot_writer import SnapshotWriter
@@ -49,6 +51,7 @@ from weir.slot.subtask_runner import OUTPUT_LIMIT, SubtaskRunner
 from weir.wire.clocks import ProcessClock
 from weir.wire.control_messages import (
     CancelSubtasks,
+    CheckpointCompleted,
     DeploySubtasks,
     ShutDownSlot,
     SubtaskFailure,
@@ -75,6 +78,8 @@ class Mailbox:
     ) -> None:
         self._clock = clock or ProcessClock()
         self._deployer = deployer
+        deployer.connect(self.post, self._clock.now)
+        self._merged = deployer.merged
         self._exchange = SlotExchange(exchange, deployer.topology)
         self._report = report
         self._runners: dict[SubtaskId, SubtaskRunner] = {}
@@ -145,6 +150,9 @@ class Mailbox:
         """Seconds until time alone makes something due."""
         now, wall = self._clock.now(), self._clock.wall()
         left = [due - now for due in self._wakeups.values()]
+        write_at = self._merged.next_deadline() if self._merged is not None else None
+        if write_at is not None:
+            left.append(write_at - now)
         for runner in self._ready():
             deadline, timer = runner.task.next_deadline(), self._next_timer(runner)
             if deadline is not None:
@@ -161,6 +169,8 @@ class Mailbox:
         now, wall = self._clock.now(), self._clock.wall()
         for subtask in [s for s, due in self._wakeups.items() if due <= now]:
             self._resume(subtask)
+        if self._merged is not None:
+            self._merged.pass_time()
         for runner in self._ready():
             runner.task.ahead = wall - now
             deadline = runner.task.next_deadline()
@@ -204,7 +214,7 @@ class Mailbox:
 
     # -- what other threads post
 
-    def _receive(self, message: object) -> None:
+    def _receive(self, message: object) -> None:  # noqa: C901 - one case each
         match message:
             case DeploySubtasks():
                 self._deploy(message)
@@ -214,6 +224,8 @@ class Mailbox:
                 self._not_restored(message)
             case UploadEnded():
                 self._upload_ended(message)
+            case AckReleased():
+                self._ack_released(message)
             case CancelSubtasks(subtasks):
                 self._reset(subtasks)
             case SubtaskMessage(subtask, attempt, mail):
@@ -245,6 +257,8 @@ class Mailbox:
             return
         effects = runner.restore(restored.state)
         if runner.is_ready:
+            if self._merged is not None:
+                self._merged.joined(runner.run, runner.subtask, runner.uploads.layers)
             restored.fill_inboxes()
             self._turns.add(runner.task)
         self._perform(runner, effects)
@@ -264,16 +278,33 @@ class Mailbox:
         if self._of(ended.subtask, ended.run) is not None:
             self._turns.post(ended.subtask, ended.result)
 
+    def _ack_released(self, released: AckReleased) -> None:
+        """An ack whose checkpoint was given up meanwhile is not reported."""
+        assert self._merged is not None, "only merged files hold acks back"
+        is_current = self._of(released.event.subtask, released.run) is not None
+        if is_current and self._merged.reported(released):
+            self._report(released.event)
+
     def _deliver(self, subtask: SubtaskId, attempt: AttemptId, mail: object) -> None:
         """A stale message is dropped, and a trigger always gets an answer."""
         runner = self._runners.get(subtask)
         is_current = runner is not None and runner.attempt == attempt
         if is_current and runner is not None and runner.is_ready:
+            if isinstance(mail, CheckpointCompleted) and not mail.kind.is_savepoint:
+                self._subsume(runner, mail.checkpoint)
             self._turns.post(subtask, mail)
         elif isinstance(mail, Barrier):
             closing = Reason.CHECKPOINT_DECLINED_TASK_CLOSING
             reason = Reason.CHECKPOINT_DECLINED_TASK_NOT_READY if is_current else closing
             self._report(events.SubtaskDeclined(attempt, mail.checkpoint, subtask, reason))
+
+    def _subsume(self, runner: SubtaskRunner, completed: CheckpointId) -> None:
+        if self._merged is not None:
+            self._merged.completed(runner.run, runner.subtask, completed)
+
+    def _leave(self, runner: SubtaskRunner) -> None:
+        if self._merged is not None:
+            self._merged.left(runner.run, runner.subtask)
 
     def _reset(self, subtasks: tuple[SubtaskId, ...]) -> None:
         for subtask in subtasks:
@@ -282,6 +313,7 @@ class Mailbox:
                 self._turns.remove(subtask)
                 self._wakeups.pop(subtask, None)
                 self._perform(runner, runner.abandon())
+                self._leave(runner)
                 runner.close()
                 if all(other.run != runner.run for other in self._runners.values()):
                     self._exchange.drop(runner.run)
@@ -324,6 +356,8 @@ class Mailbox:
                 self._exchange.send(runner.run, channel, element)
             case Grant(channel, batches):
                 self._exchange.grant(runner.run, channel, batches)
+            case Report(SubtaskAcked() as acked) if self._merged is not None:
+                self._merged.ack(runner.run, acked)
             case Report(event):
                 self._report(event)
             case ScheduleWakeup(delay_ms):
@@ -357,6 +391,7 @@ class Mailbox:
         """The subtask has finished; a trigger that it has not read is declined."""
         unread = self._turns.remove(runner.subtask)
         self._runners.pop(runner.subtask, None)
+        self._leave(runner)
         runner.close()
         for mail in unread:
             self._deliver(runner.subtask, runner.attempt, mail.message)

@@ -11,9 +11,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from weir.api.storage_url import is_memory
+from weir.core.file_pool import FileMergingPolicy
 from weir.core.ids import CheckpointId
 from weir.core.snapshots import StateFile
 from weir.errors import JobRejected
+from weir.slot.file_storage import Segment
 from weir.storage import state_files
 from weir.storage.local_copies import LocalCopies, Owner
 from weir.storage.store_by_scheme import StoreByScheme
@@ -31,6 +33,8 @@ class SnapshotStorageSettings:
     """Checkpoints share files and put up only what changed."""
     local_directory: str = ""
     """Where second copies are kept on the machine's own disk; empty: nowhere."""
+    merging: FileMergingPolicy | None = None
+    """How the pieces of a slot's subtasks share files; None: each piece has a file of its own."""
 
 
 class SnapshotStorage:
@@ -47,19 +51,34 @@ class SnapshotStorage:
     def is_incremental(self) -> bool:
         return self._keeping.is_incremental
 
+    @property
+    def merging(self) -> FileMergingPolicy | None:
+        return self._keeping.merging
+
     def put(
         self, path: str, content: pa.Buffer, *, owner: Owner | None = None, shared: bool = False
     ) -> StateFile:
         """The piece's handle; a piece with an owner gets a local copy."""
+        file = self.described(path, content, shared=shared)
+        if file.path:
+            self.put_merged(path, [Segment(file, content, owner)])
+        return file
+
+    def described(self, path: str, content: pa.Buffer, *, shared: bool = False) -> StateFile:
         if self._in_memory:
             return self._put_in_manifest(path, content)
         small = state_files.small(content, self._keeping.inline_threshold)
-        if small is not None:
-            return small
-        file = state_files.put(self._store, path, content, shared=shared)
-        if self._copies is not None and owner is not None:
-            self._copies.keep(owner, path, content)
-        return file
+        return small or state_files.described(path, content, shared=shared)
+
+    def put_merged(self, path: str, segments: Sequence[Segment]) -> None:
+        contents = [memoryview(segment.content) for segment in segments]
+        self._store.write(path, contents[0] if len(contents) == 1 else b"".join(contents))
+        for file, content, owner in segments:
+            if self._copies is not None and owner is not None:
+                self._copies.keep(owner, file.segment, content)
+
+    def size(self, path: str) -> int:
+        return self._store.size(path)
 
     def _put_in_manifest(self, path: str, content: pa.Buffer) -> StateFile:
         limit = self._keeping.memory_limit

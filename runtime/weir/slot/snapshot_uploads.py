@@ -37,6 +37,8 @@ class Upload:
     began: float = field(default_factory=time.monotonic)
     own: list[str] = field(default_factory=list)
     is_busy: bool = True
+    is_held: bool = False
+    """Pieces of it wait in a file that it shares with other subtasks."""
     is_discarded: bool = False
     async_ms: int = 0
     written_bytes: int = 0
@@ -151,7 +153,7 @@ class SnapshotUploads:
         return sum(u.held_bytes for u in self._busy() if u.barrier.checkpoint < before)
 
     def _busy(self) -> list[Upload]:
-        self._under_way = [upload for upload in self._under_way if upload.is_busy]
+        self._under_way = [u for u in self._under_way if u.is_busy or u.is_held]
         return self._under_way
 
     def refusal(self, checkpoint: CheckpointId) -> str:
@@ -185,7 +187,7 @@ class SnapshotUploads:
         """The state is durable, whatever becomes of its checkpoint. Called by the upload."""
         self._state_bytes = snapshot.bytes
         if barrier.kind.commits:
-            self._referred[barrier.checkpoint] = frozenset(f.path for f in snapshot.files())
+            self._referred[barrier.checkpoint] = frozenset(f.segment for f in snapshot.files())
 
     def keep_only(self, pending: Container[CheckpointId]) -> None:
         """The coordinator owns the files of all others, or they are deleted."""
@@ -194,7 +196,7 @@ class SnapshotUploads:
     def restored(self, checkpoint: CheckpointId, files: Iterable[StateFile]) -> None:
         known = list(files)
         self._state_bytes = sum(file.bytes for file in known)
-        self._referred[checkpoint] = frozenset(file.path for file in known if file.path)
+        self._referred[checkpoint] = frozenset(file.segment for file in known if file.path)
 
     def completed(self, checkpoint: CheckpointId) -> frozenset[str] | None:
         """The files whose local copies are still of use; None if the checkpoint ends none.

@@ -7,9 +7,8 @@ when it ends.
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import pyarrow as pa
 
@@ -26,6 +25,8 @@ from weir.exchange import Run
 from weir.ports.operators import Captured, KeyedSnapshot
 from weir.ports.user_code_errors import describe_error
 from weir.slot.effects import InFlight, StartInFlightUpload, StartUpload
+from weir.slot.file_storage import FileStorage, Segment
+from weir.slot.merged_files import MergedFiles
 from weir.slot.row_format import RowFormat
 from weir.slot.snapshot_uploads import (
     InFlightUploaded,
@@ -43,19 +44,6 @@ SHARED = "shared"
 """The directory, beside the checkpoints, of files that several of them refer to."""
 
 
-class FileStorage(Protocol):
-    """Where the files of snapshots go; each call returns when its work is durable, or raises."""
-
-    @property
-    def is_incremental(self) -> bool: ...
-    def put(
-        self, path: str, content: pa.Buffer, *, owner: Owner | None = None, shared: bool = False
-    ) -> StateFile: ...
-    def fetch(self, file: StateFile) -> pa.Buffer: ...
-    def delete(self, paths: Sequence[str]) -> None: ...
-    def completed(self, owner: Owner, still: frozenset[str]) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class SnapshotWriter:
     """The I/O of one subtask's uploads."""
@@ -65,6 +53,8 @@ class SnapshotWriter:
     storage: FileStorage
     format: RowFormat
     uploads: SnapshotUploads
+    merged: MergedFiles | None = None
+    """Where pieces wait for those of other subtasks; None: each has a file of its own."""
 
     def write(self, start: StartUpload | StartInFlightUpload) -> UploadResult:
         """Never raises."""
@@ -73,6 +63,8 @@ class SnapshotWriter:
         return self._upload_in_flight(start.upload, start.rows)
 
     def delete(self, upload: Upload) -> None:
+        if self.merged is not None:
+            self.merged.discarded(self.run, self.subtask, upload.barrier.checkpoint)
         try:
             self.storage.delete(upload.own)
         except Exception as problem:  # noqa: BLE001 - garbage collection will find what is left
@@ -124,7 +116,8 @@ class SnapshotWriter:
         """A savepoint is self-contained, and so is a checkpoint where nothing is shared."""
         if not self.storage.is_incremental or upload.barrier.kind.is_savepoint:
             return [self._put(upload, f"keyed-{number}", piece.write())]
-        return self.uploads.layers.store(upload.barrier, piece, self._shared_put(upload))
+        kept = self.merged.kept(upload.barrier) if self.merged is not None else None
+        return self.uploads.layers.store(upload.barrier, piece, self._shared_put(upload), kept)
 
     def _shared_put(self, upload: Upload) -> Callable[[str, pa.Buffer], StateFile]:
         directory = f"{upload.barrier.location.rpartition('/')[0]}/{SHARED}"
@@ -160,10 +153,14 @@ class SnapshotWriter:
         epoch, attempt = self.run
         name = f"{self.subtask}-{what}-e{epoch}-a{attempt}"
         path = f"{directory or upload.barrier.location}/{name}"
-        upload.own.append(path)
         upload.written_bytes += content.size
         barrier = upload.barrier
         owner = Owner(self.subtask, barrier.checkpoint) if barrier.kind.commits else None
+        if self.merged is not None:
+            file = self.storage.described(path, content, shared=bool(directory))
+            segment = Segment(file, content, owner)
+            return self.merged.offer(self.run, self.subtask, upload, segment) if file.path else file
+        upload.own.append(path)
         return self.storage.put(path, content, owner=owner, shared=bool(directory))
 
     def _ended(self, upload: Upload) -> None:

@@ -29,12 +29,14 @@ from weir.ports.operators import Batch, Operator, RestoredState, TaskInfo
 from weir.ports.user_code_errors import describe_error, error_type, is_of_user_code
 from weir.slot.effects import FailSubtask
 from weir.slot.event_time import EventTime
+from weir.slot.file_storage import FileStorage
+from weir.slot.merged_files import MergedFiles
 from weir.slot.operator_factory import operator_for
 from weir.slot.pipeline import Pipeline
 from weir.slot.relay import Stateless
 from weir.slot.row_format import ArrowFormat, RowFormat
 from weir.slot.snapshot_uploads import SnapshotUploads, UploadMemory
-from weir.slot.snapshot_writer import FileStorage, SnapshotWriter
+from weir.slot.snapshot_writer import SnapshotWriter
 from weir.slot.subtask_runner import SubtaskRunner
 from weir.state.backends import BACKENDS
 from weir.wire.control_messages import DeploySubtasks
@@ -174,10 +176,16 @@ class SubtaskDeployer:
         self.executors = executors
         self._format = row_format or ArrowFormat()
         self._memory = memory or UploadMemory()
+        self.merged: MergedFiles | None = None
 
     @property
     def topology(self) -> Topology:
         return self._factory.topology
+
+    def connect(self, post: Callable[[object], None], now: Callable[[], Millis]) -> None:
+        """The mailbox of the slot, by its clock, takes what merged files bring about."""
+        if self._storage.merging is not None:
+            self.merged = MergedFiles(self._storage, self.executors.uploading, post, now)
 
     def deploy(
         self,
@@ -190,7 +198,7 @@ class SubtaskDeployer:
         run = (int(deploy.epoch), int(deploy.attempt))
         subtask = state_assignment.subtask
         uploads = SnapshotUploads(subtask, self._memory)
-        writer = SnapshotWriter(subtask, run, self._storage, self._format, uploads)
+        writer = SnapshotWriter(subtask, run, self._storage, self._format, uploads, self.merged)
         try:
             operator = self._factory.operator(self._place(subtask, run, clock))
         except BaseException as failure:  # noqa: BLE001 - connectors, user code, native code
@@ -246,6 +254,8 @@ class SubtaskDeployer:
         by_state: dict[str, list[StateFile]] = {}
         for handle, (_, content) in zip(state_assignment.keyed, state.keyed, strict=True):
             by_state.setdefault(self._format.state_name(content), []).append(handle.file)
+        if self.merged is not None:
+            self.merged.restored(file for files in by_state.values() for file in files)
         for name, files in by_state.items():
             if all(file.shared or not file.path for file in files):
                 runner.uploads.layers.restored(name, state.checkpoint, files)

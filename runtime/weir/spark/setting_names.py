@@ -30,6 +30,10 @@ _CHECKPOINTING = {
     "storage": "storage",
     "data-inline-threshold": "inlineThreshold",
     "incremental": "incremental",
+    "file-merging.enabled": "fileMerging.enabled",
+    "file-merging.max-file-size": "fileMerging.maxFileSize",
+    "file-merging.max-space-amplification": "fileMerging.maxSpaceAmplification",
+    "file-merging.pool-blocking": "fileMerging.poolBlocking",
     "num-retained": "retained",
     "savepoint-dir": "savepointDir",
 }

@@ -65,9 +65,6 @@ class FileStore:
     def read(self, url: str) -> bytes:
         return _reading(url, lambda path: path.read_bytes())
 
-    def read_start(self, url: str, size: int) -> bytes:
-        return _reading(url, lambda path: _first_bytes(path, size))
-
     def read_range(self, url: str, start: int, stop: int) -> bytes:
         return _reading(url, lambda path: _bytes_between(path, start, stop))
 
@@ -152,11 +149,6 @@ def _files_below(directory: str) -> list[str]:
 
 def _is_temporary(url: str) -> bool:
     return url.rpartition("/")[2].startswith(UNFINISHED)
-
-
-def _first_bytes(path: Path, size: int) -> bytes:
-    with path.open("rb") as file:
-        return file.read(size)
 
 
 def _bytes_between(path: Path, start: int, stop: int) -> bytes:

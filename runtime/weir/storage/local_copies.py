@@ -72,7 +72,7 @@ class LocalCopies:
 
     def find(self, file: StateFile) -> pa.Buffer | None:
         """The copy, mapped into memory; None if there is no valid copy."""
-        for place in self._places(file.path):
+        for place in self._places(file.segment):
             content = _mapped(place)
             if content is None:
                 continue

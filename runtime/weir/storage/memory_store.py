@@ -27,9 +27,6 @@ class MemoryStore:
         except KeyError:
             raise NotFound(url) from None
 
-    def read_start(self, url: str, size: int) -> bytes:
-        return self.read(url)[:size]
-
     def read_range(self, url: str, start: int, stop: int) -> bytes:
         return self.read(url)[start:stop]
 

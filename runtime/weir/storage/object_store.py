@@ -52,9 +52,6 @@ class ObjectStore(Protocol):
 
     def read(self, url: str) -> bytes: ...
 
-    def read_start(self, url: str, size: int) -> bytes:
-        """The first bytes, or all of them if there are fewer."""
-
     def read_range(self, url: str, start: int, stop: int) -> bytes:
         """The bytes from one place to before another, or fewer where the object ends."""
 

@@ -65,6 +65,7 @@ _PASSING = ("ExpiredToken", "RequestTimeTooSkewed")
 """Refusals that end when keys are renewed or a clock is set."""
 _WITHOUT_A_WORD = "403"
 """What a refusal is called that has no body, as the answer to a HEAD."""
+_BEYOND_THE_END = 416
 _PRECONDITION_FAILED = 412
 _TOO_MANY_REQUESTS = 429
 _SERVER_ERRORS = 500
@@ -108,13 +109,17 @@ class S3Store:
         content = self._look(url, lambda: self._files._cat_file(_name(url)))  # noqa: SLF001
         return cast("bytes", content)
 
-    def read_start(self, url: str, size: int) -> bytes:
-        content = self._look(url, lambda: self._files._cat_file(_name(url), start=0, end=size))  # noqa: SLF001
-        return cast("bytes", content)
-
     def read_range(self, url: str, start: int, stop: int) -> bytes:
-        content = self._look(url, lambda: self._files._cat_file(_name(url), start=start, end=stop))  # noqa: SLF001
-        return cast("bytes", content)
+        async def between() -> bytes:
+            try:
+                content = await self._files._cat_file(_name(url), start=start, end=stop)  # noqa: SLF001
+            except OSError as problem:
+                if _status(problem) != _BEYOND_THE_END:
+                    raise
+                return b""
+            return cast("bytes", content)
+
+        return self._look(url, between)
 
     def size(self, url: str) -> int:
         head = self._look(url, lambda: self._call("head_object", url))

@@ -2,7 +2,8 @@
 
 The handle of a piece has its length and checksum, so a file that was truncated, changed or
 exchanged is detected before anything is restored from it (spec C18). Small pieces do not become
-files: their handle holds them (spec S7).
+files: their handle holds them (spec S7). Several pieces may share one file, each as a segment of
+its own, and only that segment is read (spec S6).
 """
 
 import pyarrow as pa
@@ -40,7 +41,13 @@ def small(data: Data, threshold: int = INLINE_BYTES) -> StateFile | None:
 
 def put(store: ObjectStore, path: str, data: Data, *, shared: bool = False) -> StateFile:
     """The handle of a file that is durable."""
+    file = described(path, data, shared=shared)
     store.write(path, data)
+    return file
+
+
+def described(path: str, data: Data, *, shared: bool = False) -> StateFile:
+    """The handle of a file that is still to be written."""
     size = memoryview(data).nbytes
     return StateFile(path=path, bytes=size, shared=shared, checksum=_checksum(data))
 
@@ -59,9 +66,16 @@ def _content(store: ObjectStore, file: StateFile) -> bytes:
     if not file.path:
         return file.content
     try:
-        return store.read(file.path)
+        return store.read_range(file.path, file.offset, file.offset + file.bytes)
     except NotFound:
         raise DamagedState(file, "it does not exist") from None
+
+
+def read_start(store: ObjectStore, file: StateFile, size: int) -> bytes:
+    """The first bytes of a piece, or all of them if there are fewer; they are not verified."""
+    if not file.path:
+        return file.content[:size]
+    return store.read_range(file.path, file.offset, file.offset + min(size, file.bytes))
 
 
 def _checksum(data: Data) -> str:

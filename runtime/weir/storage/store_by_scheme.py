@@ -22,9 +22,6 @@ class StoreByScheme:
     def read(self, url: str) -> bytes:
         return self._of(url).read(url)
 
-    def read_start(self, url: str, size: int) -> bytes:
-        return self._of(url).read_start(url, size)
-
     def read_range(self, url: str, start: int, stop: int) -> bytes:
         return self._of(url).read_range(url, start, stop)
 

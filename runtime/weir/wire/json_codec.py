@@ -127,6 +127,11 @@ def register_as(name: str, cls: type, **fields: str) -> None:
     register(cls)
 
 
+def omit_default(cls: type, *names: str) -> None:
+    """Leave these fields out where they have their default, as a release without them wrote it."""
+    _OMITTED[cls] = {name: cls._field_defaults[name] for name in names}  # type: ignore[attr-defined]
+
+
 def _written_name(cls: type) -> str:
     return _WRITTEN_NAMES.get(cls, cls.__name__)
 
@@ -318,7 +323,11 @@ def _class_form(cls: type) -> _Form:
 
     def encode(value: object) -> object:
         encoders = _shape(cls).encoders
-        return {written: encode(getattr(value, name)) for name, written, encode in encoders}
+        given = {written: encode(getattr(value, name)) for name, written, encode in encoders}
+        for name, default in _OMITTED.get(cls, {}).items():
+            if getattr(value, name) == default:
+                del given[name]
+        return given
 
     return _Form(encode, lambda data: _decode_fields(cls, data))
 
@@ -426,6 +435,7 @@ _DICT = _boxed("dict", _mapping_form(object, object))
 
 _WRITTEN_NAMES: dict[type, str] = {}
 _WRITTEN_FIELDS: dict[type, Mapping[str, str]] = {}
+_OMITTED: dict[type, Mapping[str, object]] = {}
 _CATALOGUE: dict[str, type] = {"float": float, "bytes": bytes, "dict": dict}
 _ENCODERS: dict[type, Encode] = {
     **dict.fromkeys((str, int, bool, NoneType), _itself),
@@ -473,4 +483,5 @@ for _module in _VOCABULARIES:
 register(attempt.FailureCause, *get_args(attempt.AttemptEvent), *get_args(attempt.AttemptAction))
 register(job_master.SplitWanted, *get_args(job_master.FromDriver), job_master.Launch, restarts.Kind)
 register(rescale.ListShare, rescale.InFlightShare)
+omit_default(snapshots.StateFile, "offset")
 register_as("Inheritance", rescale.StateAssignment)

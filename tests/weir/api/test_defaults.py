@@ -83,6 +83,16 @@ def test_small_state_is_inline_and_memory_storage_is_small():
     assert CHECKPOINTING.memory_limit == 5 * MIB
 
 
+def test_files_are_merged_only_if_asked_for():
+    """S6: off; then files of 32 MiB, twice the space of the state, and no waiting for others."""
+    merging = CHECKPOINTING.file_merging
+
+    assert not merging.enabled
+    assert merging.max_file_size == 32 * MIB
+    assert merging.max_space_amplification == 2.0
+    assert not merging.pool_blocking
+
+
 def test_max_parallelism_is_left_to_the_state_or_to_the_key_groups():
     """S11: a number made up here could differ from the one recorded with the state."""
     assert JobConfig().parallelism == 1

@@ -6,13 +6,20 @@ from weir.api.checkpointing_config import CheckpointingConfig
 from weir.api.config import load_config
 from weir.api.recovery_config import RecoveryConfig
 from weir.api.restart_config import RestartConfig
+from weir.core.file_pool import FileMergingPolicy
 from weir.core.ids import NO_CHECKPOINT, CheckpointId
 from weir.core.policy import Mode, Policy, Retention
 from weir.core.restarts import UNLIMITED, ExponentialDelay, FailureRate, FixedDelay, NoRestart
 from weir.core.restore_decision import RestoreRequest
 from weir.driver.driver_environment import DriverEnvironment
 from weir.driver.driver_process import Submission
-from weir.driver.policy_settings import policy_of, restore_request_of, strategy_of
+from weir.driver.policy_settings import (
+    LONGEST_WAIT_MS,
+    merging_of,
+    policy_of,
+    restore_request_of,
+    strategy_of,
+)
 
 STORAGE = "file:///checkpoints"
 MINE = DriverEnvironment("d")
@@ -39,6 +46,7 @@ ELSEWHERE = {
     "storage",  # where the driver keeps its log and the slots their files
     "memory_limit",  # of the slots' files
     "inline_threshold",  # of the slots' files
+    "file_merging",  # of the slots' files, see below
     "savepoint_dir",  # where a request that names no place goes
 }
 
@@ -66,6 +74,20 @@ def test_no_setting_of_checkpointing_is_forgotten():
     """U3: a setting that no code reads would be misleading."""
     here = {name for given, _ in POLICY for name in given}
     assert here | ELSEWHERE == set(CheckpointingConfig.model_fields)
+
+
+@pytest.mark.parametrize(("blocks", "wait"), [(True, None), (False, LONGEST_WAIT_MS)])
+def test_the_settings_of_file_merging_reach_the_slots(blocks, wait):
+    """S6, U3: a pool that blocks waits for all subtasks, another one does not for long."""
+    given = {
+        "enabled": True,
+        "maxFileSize": "2 MiB",
+        "maxSpaceAmplification": 1.5,
+        "poolBlocking": blocks,
+    }
+
+    assert merging_of(checkpointing(fileMerging=given)) == FileMergingPolicy(2 << 20, 1.5, wait)
+    assert merging_of(checkpointing()) is None
 
 
 def test_under_the_operator_the_job_is_managed():

@@ -33,6 +33,17 @@ def test_a_copy_is_found_by_the_file_it_stands_for(file, copies):
     assert copies.find(file).to_pybytes() == CONTENT.to_pybytes()
 
 
+def test_each_segment_of_a_file_has_its_own_copy(file, copies):
+    """S6, S13: the copies of two pieces that share a file are not mistaken for each other."""
+    other = pa.py_buffer(b"other" * 1000)
+    second = put(FileStore(), file.path, other)._replace(offset=5000)
+    copies.keep(FIRST, file.segment, CONTENT)
+    copies.keep(FIRST, second.segment, other)
+
+    assert copies.find(file).to_pybytes() == CONTENT.to_pybytes()
+    assert copies.find(second).to_pybytes() == other.to_pybytes()
+
+
 def test_a_file_without_a_copy_has_none(file, copies):
     """S13: another machine, or a disk that did not survive."""
     assert copies.find(file) is None

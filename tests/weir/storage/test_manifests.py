@@ -122,6 +122,20 @@ def test_a_person_can_read_it():
     assert file["manifest"]["snapshots"][0]["keyed"][0]["file"]["path"] == "./sum-0"
 
 
+def test_a_segment_keeps_its_place_and_a_whole_file_is_written_as_before():
+    """S6, S8: a manifest without merged files is the one that older releases wrote."""
+    manifest = a_manifest()
+    snapshot = manifest.snapshots[0]
+    merged = snapshot.keyed[0]._replace(file=snapshot.keyed[0].file._replace(offset=77))
+    manifest = replace(manifest, snapshots=(replace(snapshot, keyed=(merged,)),))
+
+    data = manifests.encode(manifest)
+
+    assert json.loads(data)["manifest"]["snapshots"][0]["keyed"][0]["file"]["offset"] == 77
+    assert manifests.decode(data, manifest.location) == manifest
+    assert b"offset" not in manifests.encode(a_manifest())
+
+
 def test_white_space_is_not_damage():
     """S8: a person may have formatted it."""
     data = json.dumps(json.loads(manifests.encode(a_manifest())), indent=4, sort_keys=True)

@@ -4,7 +4,15 @@ import pyarrow as pa
 import pytest
 
 from weir.core.snapshots import StateFile
-from weir.storage.state_files import INLINE_BYTES, DamagedState, fetch, put, small
+from weir.storage.state_files import (
+    INLINE_BYTES,
+    DamagedState,
+    described,
+    fetch,
+    put,
+    read_start,
+    small,
+)
 
 STATE = bytes(range(256)) * 200
 
@@ -82,3 +90,35 @@ def test_a_file_of_a_release_without_checksums_is_judged_by_its_length(place):
     file = put(place.store, place.url("a"), STATE)._replace(checksum="")
 
     assert fetch(place.store, file).size == len(STATE)
+
+
+def test_a_segment_is_read_from_the_file_it_shares(place):
+    """S6: only its own bytes are read, and they are verified."""
+    first, second = b"first " * 9000, b"second" * 9000
+    place.store.write(place.url("merged"), first + second)
+    path = place.url("merged")
+
+    head = described(path, first)
+    tail = described(path, second)._replace(offset=len(first))
+
+    assert fetch(place.store, head) == pa.py_buffer(first)
+    assert fetch(place.store, tail) == pa.py_buffer(second)
+    assert read_start(place.store, tail, 6) == b"second"
+    assert read_start(place.store, tail._replace(bytes=3), 6) == b"sec"
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (STATE + STATE[:-1], "it has 51199 bytes, and 51200 were written"),
+        (STATE[:7], "it has 0 bytes, and 51200 were written"),
+        (STATE + b"?" * len(STATE), "its bytes are not those that were written"),
+    ],
+)
+def test_a_damaged_segment_is_refused(place, content, why):
+    """S6, C18: a file that was cut short, or whose other part is whole, gives no wrong state."""
+    place.store.write(place.url("merged"), content)
+    file = described(place.url("merged"), STATE)._replace(offset=len(STATE))
+
+    with pytest.raises(DamagedState, match=f"merged cannot be restored from: {why}"):
+        fetch(place.store, file)

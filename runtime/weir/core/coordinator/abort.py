@@ -40,7 +40,7 @@ def abort(state: Coordinator, pending: Pending, reason: Reason, cause: str = "")
     shared, freed = state.checkpoints.shared.release(
         (*properties.base_files, *(file.path for file in files if file.shared))
     )
-    own = tuple(file.path for file in files if not file.shared)
+    own = dict.fromkeys(file.path for file in files if not file.shared)
     has_manifest = isinstance(pending, Persisting | Logging)
     manifest = (manifest_path(properties.location),) if has_manifest else ()
     state = replace(

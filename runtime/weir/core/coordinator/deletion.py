@@ -50,7 +50,7 @@ def delete_checkpoints(state: Coordinator, subsumed: Iterable[Completed]) -> Ste
     for completed in subsumed:
         files = tuple(completed.manifest.files())
         shared, freed = state.checkpoints.shared.release(f.path for f in files if f.shared)
-        own = tuple(file.path for file in files if not file.shared)
+        own = dict.fromkeys(file.path for file in files if not file.shared)
         manifest = manifest_path(completed.manifest.location)
         state = replace(state, checkpoints=replace(state.checkpoints, shared=shared))
         state, more = delete_files(state, (*own, *freed, manifest))

@@ -1,0 +1,242 @@
+"""Collects the pieces of a slot's snapshots into few files, and holds acks back until they last.
+
+``weir.core.file_pool`` decides; here are the contents, the writes on upload threads, and the
+acks. Upload threads offer pieces while the mailbox acks and discards, so a lock keeps them apart;
+what a decision asks for is done by an upload thread or comes back to the mailbox as mail.
+
+What a file holds is held in memory until it is written. Its uploads count as unsaved until then, so
+the budget of the slot bounds it (spec R7).
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import assert_never
+
+from weir.core.barriers import Barrier
+from weir.core.coordinator.events import SubtaskAcked
+from weir.core.file_pool import (
+    DeleteFile,
+    DropFile,
+    FailPart,
+    FilePool,
+    MergeAction,
+    Part,
+    Piece,
+    ReleaseAck,
+    WriteFile,
+)
+from weir.core.ids import CheckpointId, Millis, SubtaskId
+from weir.core.reasons import Reason
+from weir.core.snapshots import StateFile
+from weir.core.space_amplification import kept_files
+from weir.exchange import Run
+from weir.ports.user_code_errors import describe_error
+from weir.slot.file_storage import FileStorage, Segment
+from weir.slot.layers import Layers
+from weir.slot.snapshot_uploads import Upload, UploadEnded, UploadFailed
+
+log = logging.getLogger("weir.slot")
+
+MOST_PLANS = 16
+"""Checkpoints that may be under way at once, and more."""
+
+
+@dataclass(frozen=True, slots=True)
+class AckReleased:
+    """Mail: all that this ack names is durable."""
+
+    run: Run
+    event: SubtaskAcked
+
+
+@dataclass(slots=True)
+class _Held:
+    """A part of a checkpoint that waits for its files."""
+
+    run: Run
+    upload: Upload | None = None
+    ack: SubtaskAcked | None = None
+
+
+class MergedFiles:
+    """The merged files of one slot."""
+
+    def __init__(
+        self,
+        storage: FileStorage,
+        uploading: Executor,
+        post: Callable[[object], None],
+        now: Callable[[], Millis],
+    ) -> None:
+        assert storage.merging is not None, "merging is on"
+        self._pool = FilePool(storage.merging)
+        self._storage = storage
+        self._uploading = uploading
+        self._post = post
+        self._now = now
+        self._lock = Lock()
+        self._contents: dict[str, list[Segment]] = {}
+        self._held: dict[Part, _Held] = {}
+        self._layers: dict[SubtaskId, Layers] = {}
+        self._sizes: dict[str, int] = {}
+        """Of the files that this slot wrote or restored from."""
+        self._kept: dict[CheckpointId, frozenset[str]] = {}
+
+    # -- on the mailbox's thread
+
+    def joined(self, run: Run, subtask: SubtaskId, layers: Layers) -> None:
+        with self._lock:
+            self._layers[subtask] = layers
+            self._pool.joined(run[1], subtask)
+
+    def left(self, run: Run, subtask: SubtaskId) -> None:
+        with self._lock:
+            if self._pool.members.get(subtask) == run[1]:
+                del self._layers[subtask]
+            actions = self._pool.left(run[1], subtask)
+            for part in [p for p in self._held if (p.attempt, p.subtask) == (run[1], subtask)]:
+                self._let_go(part)
+            self._carry_out(actions)
+
+    def ack(self, run: Run, event: SubtaskAcked) -> None:
+        """Report this when all that it names is durable."""
+        part = Part(run[1], event.checkpoint, event.subtask)
+        with self._lock:
+            self._held.setdefault(part, _Held(run)).ack = event
+            self._carry_out(self._pool.acked(part))
+
+    def reported(self, released: AckReleased) -> bool:
+        """Whether the ack may go: the coordinator owns what it names from now on."""
+        event = released.event
+        part = Part(released.run[1], event.checkpoint, event.subtask)
+        with self._lock:
+            if part not in self._held:
+                return False
+            self._let_go(part)
+            self._pool.reported(part)
+            return True
+
+    def completed(self, run: Run, subtask: SubtaskId, checkpoint: CheckpointId) -> None:
+        with self._lock:
+            actions = self._pool.completed(run[1], subtask, checkpoint)
+            self._carry_out(actions)
+
+    def pass_time(self) -> None:
+        with self._lock:
+            self._carry_out(self._pool.pass_time(self._now()))
+
+    def next_deadline(self) -> Millis | None:
+        with self._lock:
+            return self._pool.next_deadline()
+
+    # -- on any thread
+
+    def offer(self, run: Run, subtask: SubtaskId, upload: Upload, segment: Segment) -> StateFile:
+        """Where the piece will be; it is durable when the ack that names it is reported."""
+        barrier = upload.barrier
+        part = Part(run[1], barrier.checkpoint, subtask)
+        file = segment.file
+        piece = Piece(part, file.path, file.bytes, barrier.kind.is_savepoint)
+        with self._lock:
+            place, actions = self._pool.offered(piece, self._now())
+            file = file._replace(path=place.path, offset=place.offset)
+            self._contents.setdefault(place.path, []).append(segment._replace(file=file))
+            self._held.setdefault(part, _Held(run)).upload = upload
+            upload.is_held = True
+            self._carry_out(actions)
+        return file
+
+    def discarded(self, run: Run, subtask: SubtaskId, checkpoint: CheckpointId) -> None:
+        part = Part(run[1], checkpoint, subtask)
+        with self._lock:
+            self._let_go(part)
+            self._carry_out(self._pool.discarded(part))
+
+    def restored(self, files: Iterable[StateFile]) -> None:
+        """The next checkpoint may refer to these, of which each may share its file."""
+        for path in sorted({file.path for file in files if file.path and file.shared}):
+            size = self._storage.size(path)
+            with self._lock:
+                self._sizes[path] = size
+
+    def kept(self, barrier: Barrier) -> frozenset[str]:
+        """The files that this checkpoint may refer to; the same for all subtasks of the slot."""
+        checkpoint = barrier.checkpoint
+        with self._lock:
+            if checkpoint not in self._kept:
+                recent = sorted(self._kept)[-MOST_PLANS:]
+                self._kept = {c: self._kept[c] for c in recent}
+                self._kept[checkpoint] = self._plan(barrier.base)
+            return self._kept[checkpoint]
+
+    # -- within, under the lock
+
+    def _plan(self, base: CheckpointId) -> frozenset[str]:
+        members = list(self._layers.values())
+        known = set[str]().union(*(layers.paths() for layers in members))
+        self._sizes = {p: n for p, n in self._sizes.items() if p in known or p in self._contents}
+        states = [state for layers in members for state in layers.referable(base)]
+        sized = [s for s in states if all(path in self._sizes for path in s.bytes_by_file)]
+        return kept_files(sized, self._sizes, self._pool.policy.max_space_amplification)
+
+    def _let_go(self, part: Part) -> None:
+        held = self._held.pop(part, None)
+        if held is not None and held.upload is not None:
+            held.upload.is_held = False
+
+    def _carry_out(self, actions: list[MergeAction]) -> None:
+        for action in actions:
+            match action:
+                case WriteFile(path):
+                    self._uploading.submit(self._write, path, tuple(self._contents[path]))
+                case DropFile(path):
+                    del self._contents[path]
+                case DeleteFile(path):
+                    self._uploading.submit(self._delete, path)
+                case ReleaseAck(part):
+                    self._release(part)
+                case FailPart(part):
+                    self._fail(part)
+                case _:
+                    assert_never(action)
+
+    def _release(self, part: Part) -> None:
+        held = self._held[part]
+        assert held.ack is not None, "a part without an ack is not released"
+        timings = held.ack.timings
+        if held.upload is not None:
+            waited_ms = int((time.monotonic() - held.upload.began) * 1000)
+            timings = replace(timings, async_ms=max(timings.async_ms, waited_ms))
+        self._post(AckReleased(held.run, replace(held.ack, timings=timings)))
+
+    def _fail(self, part: Part) -> None:
+        held = self._held[part]
+        reason, cause = Reason.CHECKPOINT_ASYNC_EXCEPTION, "a file that it shares was not written"
+        failed = UploadFailed(part.checkpoint, reason, cause)
+        self._post(UploadEnded(part.subtask, held.run, failed))
+
+    # -- on upload threads
+
+    def _write(self, path: str, segments: tuple[Segment, ...]) -> None:
+        try:
+            self._storage.put_merged(path, segments)
+        except BaseException as problem:  # noqa: BLE001 - a panic of native code declines too
+            log.info("%s could not be written: %s", path, describe_error(problem))
+            with self._lock:
+                del self._contents[path]
+                self._carry_out(self._pool.not_written(path))
+            return
+        with self._lock:
+            del self._contents[path]
+            self._sizes[path] = sum(segment.file.bytes for segment in segments)
+            self._carry_out(self._pool.written(path))
+
+    def _delete(self, path: str) -> None:
+        try:
+            self._storage.delete([path])
+        except Exception as problem:  # noqa: BLE001 - garbage collection will find what is left
+            log.warning("%s could not be deleted: %s", path, problem)
