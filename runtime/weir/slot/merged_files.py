@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from functools import partial
 from threading import Lock
 from typing import assert_never
 
@@ -44,6 +43,10 @@ log = logging.getLogger("weir.slot")
 
 MOST_PLANS = 16
 """Checkpoints that may be under way at once, and more."""
+
+
+_Work = list[tuple[Callable[..., None], tuple[object, ...]]]
+"""What upload threads have to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +188,7 @@ class MergedFiles:
         known = set[str]().union(*(layers.paths() for layers in members))
         self._sizes = {p: n for p, n in self._sizes.items() if p in known or p in self._contents}
         states = [state for layers in members for state in layers.referable(base)]
-        sized = [s for s in states if all(path in self._sizes for path in s.bytes_by_file)]
+        sized = [state for state in states if all(file.path in self._sizes for file in state)]
         return kept_files(sized, self._sizes, self._pool.policy.max_space_amplification)
 
     def _let_go(self, part: Part) -> None:
@@ -193,17 +196,17 @@ class MergedFiles:
         if held is not None and held.upload is not None:
             held.upload.is_held = False
 
-    def _carry_out(self, actions: list[MergeAction]) -> list[Callable[[], None]]:
+    def _carry_out(self, actions: list[MergeAction]) -> _Work:
         """Do what can be done at once; the rest, for an upload thread."""
-        work: list[Callable[[], None]] = []
+        work: _Work = []
         for action in actions:
             match action:
                 case WriteFile(path):
-                    work.append(partial(self._write, path, tuple(self._contents[path])))
+                    work.append((self._write, (path, tuple(self._contents[path]))))
                 case DropFile(path):
                     del self._contents[path]
                 case DeleteFile(path):
-                    work.append(partial(self._delete, path))
+                    work.append((self._delete, (path,)))
                 case ReleaseAck(part):
                     self._release(part)
                 case FailPart(part):
@@ -227,10 +230,10 @@ class MergedFiles:
         failed = UploadFailed(part.checkpoint, reason, cause)
         self._post(UploadEnded(part.subtask, held.run, failed))
 
-    def _submit(self, work: list[Callable[[], None]]) -> None:
+    def _submit(self, work: _Work) -> None:
         """Without the lock: an upload thread may begin before this returns."""
-        for each in work:
-            self._uploading.submit(each)
+        for act, arguments in work:
+            self._uploading.submit(act, *arguments)
 
     # -- on upload threads
 
