@@ -3,6 +3,7 @@
 import os
 from dataclasses import dataclass, field
 from random import Random
+from statistics import median
 
 import pytest
 
@@ -10,10 +11,12 @@ from counting_job import COUNT, FORGET, SPLITS, a_counting_graph, expected_count
 from fake_connectors import READ, FakeSource
 from in_process_job import InProcessJob, all_free
 from weir.core.coordinator.actions import RequestSucceeded
+from weir.core.file_pool import FileMergingPolicy
 from weir.core.lifecycle import JobStatus
 from weir.core.policy import Policy, Retention
 from weir.core.restore_decision import RestoreRequest
 from weir.core.snapshots import CheckpointKind, KeyGroupRange
+from weir.core.space_amplification import amplification
 from weir.slot.layers import MOST_LAYERS
 from weir.slot.snapshot_storage import SnapshotStorageSettings
 from weir.state.snapshot_files import read_list
@@ -44,6 +47,10 @@ class History:
     layers: list[int] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     deployments: int = 0
+    amplifications: list[float] = field(default_factory=list)
+    """Bytes of all retained files for each byte of their live segments, after each checkpoint."""
+    files_made: list[float] = field(default_factory=list)
+    """Files of each checkpoint that no older one refers to, for each slot."""
     orphaned: set[int] = field(default_factory=set)
     """Epochs in which a slot died with files that it had not reported."""
 
@@ -180,6 +187,17 @@ class History:
             self.wrong += found.problems
         if self.job.driver.job.coordinator.checkpoints.completed:
             self.check_counts(found)
+            self.measure()
+
+    def measure(self):
+        kept = [done.manifest for done in self.job.driver.job.coordinator.checkpoints.completed]
+        live = {f.segment: f.bytes for manifest in kept for f in manifest.files()}
+        physical = sum(self.job.store.size(path) for path in self.referenced_files())
+        self.amplifications.append(amplification(physical, sum(live.values())))
+        newest = {file.path for file in kept[-1].files()}
+        older = {file.path for manifest in kept[:-1] for file in manifest.files()}
+        if len(kept) > 1:
+            self.files_made.append(len(newest - older) / self.width)
 
     def check_counts(self, found):
         expected = expected_counts(self.source, found.by_uid[READ].positions)
@@ -216,10 +234,13 @@ class History:
         listed = self.job.store.list(self.job.directory)
         return {url for url in listed if not url.startswith(f"{self.job.directory}/log/")}
 
+    def referenced_files(self):
+        kept = [done.manifest for done in self.job.driver.job.coordinator.checkpoints.completed]
+        return {file.path for manifest in kept for file in manifest.files()}
+
     def referenced(self):
         kept = [done.manifest for done in self.job.driver.job.coordinator.checkpoints.completed]
-        files = {file.path for manifest in kept for file in manifest.files()}
-        return files | {f"{manifest.location}/_metadata" for manifest in kept}
+        return self.referenced_files() | {f"{manifest.location}/_metadata" for manifest in kept}
 
     def collect(self):
         found = scan(self.job.store, self.job.directory)
@@ -253,13 +274,17 @@ def _no_fsync():
         yield
 
 
-@pytest.fixture(scope="module")
-def history(tmp_path_factory, _no_fsync):
+BOUND = 2.0
+MERGED = FileMergingPolicy(64 << 10, BOUND, longest_wait_ms=50)
+
+
+@pytest.fixture(scope="module", params=[None, MERGED], ids=["a file each", "merged files"])
+def history(tmp_path_factory, _no_fsync, request):
     """Five hundred checkpoints, until the job is canceled."""
     place = tmp_path_factory.mktemp("history")
     source = FakeSource({split: [] for split in SPLITS}, is_endless=True)
     keeping = SnapshotStorageSettings(
-        f"file://{place}", inline_threshold=0, memory_limit=0, is_incremental=True
+        f"file://{place}", 0, 0, is_incremental=True, merging=request.param
     )
     job = InProcessJob(keeping, lambda width: a_counting_graph(source, width))
     dice = Random(SEED)  # noqa: S311 - a story to repeat, not a secret
@@ -292,6 +317,18 @@ def test_whatever_is_retained_is_there_and_nothing_else(history):
 def test_layers_stay_bounded(history):
     """S4: a snapshot has more than one layer, and never more than so many."""
     assert 1 < max(history.layers) <= MOST_LAYERS
+
+
+def test_the_space_of_files_stays_bounded(history):
+    """S6: all files of all retained checkpoints together, after each of them."""
+    assert max(history.amplifications) <= BOUND
+
+
+def test_merged_files_are_few(history, request):
+    """S6: for each slot one that later checkpoints may refer to, and one that they may not."""
+    is_merged = request.node.callspec.params["history"] is not None
+
+    assert (median(history.files_made) <= 2) is is_merged
 
 
 def test_nothing_is_left_over_but_what_dead_processes_left(history):

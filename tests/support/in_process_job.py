@@ -7,12 +7,10 @@ is never done.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import cast
-
-import pyarrow as pa
 
 from stepped_slots import SECRET, USUAL, SteppedExecutor
 from weir.core import attempt as attempts
@@ -26,7 +24,7 @@ from weir.core.job_master import Event, SplitsFound, step
 from weir.core.lifecycle import JobStatus, TimePassed
 from weir.core.policy import Policy
 from weir.core.restarts import UNLIMITED, FixedDelay
-from weir.core.snapshots import CheckpointKind, StateFile
+from weir.core.snapshots import CheckpointKind
 from weir.core.stall_detector import StallDetector
 from weir.dataflow.physical import JobGraph, SourceHead
 from weir.driver.action_runner import ActionRunner, SlotLinks
@@ -36,12 +34,12 @@ from weir.driver.storage_actions import StorageActions
 from weir.driver.trace import InitialState
 from weir.errors import Unavailable
 from weir.exchange import Exchange
+from weir.slot.file_storage import Segment
 from weir.slot.mailbox import Mailbox
 from weir.slot.snapshot_storage import SnapshotStorage, SnapshotStorageSettings
 from weir.slot.subtask_deployment import SlotExecutors, StageFactory, SubtaskDeployer
 from weir.storage.file_store import FileStore
 from weir.storage.job_log_store import JobLog
-from weir.storage.local_copies import Owner
 from weir.wire.clocks import ProcessClock
 from weir.wire.control_messages import CheckpointCompleted, SubtaskFailure, SubtaskMessage
 
@@ -57,15 +55,13 @@ class FailingStateFiles(SnapshotStorage):
         self.refuses_after: int | None = None
         """So many more puts succeed, and the next does not."""
 
-    def put(
-        self, path: str, content: pa.Buffer, *, owner: Owner | None = None, shared: bool = False
-    ) -> StateFile:
+    def put_merged(self, path: str, segments: Sequence[Segment]) -> None:
         if self.refuses_after == 0:
             self.refuses_after = None
             raise Unavailable("the storage is not there", retry_after=1.0)
         if self.refuses_after:
             self.refuses_after -= 1
-        return super().put(path, content, owner=owner, shared=shared)
+        super().put_merged(path, segments)
 
 
 @dataclass

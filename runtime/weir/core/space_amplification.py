@@ -9,33 +9,29 @@ Each slot decides for its own references. If in every slot the files that are ke
 many bytes for each live byte, then so have all of them together, and what is new is all live.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping
 
-
-class LiveSegments(NamedTuple):
-    """A state of one subtask, as far as the next checkpoint could refer to it: bytes by file."""
-
-    bytes_by_file: Mapping[str, int]
+from weir.core.snapshots import StateFile
 
 
 def kept_files(
-    states: Iterable[LiveSegments], sizes: Mapping[str, int], bound: float
+    states: Iterable[Collection[StateFile]], sizes: Mapping[str, int], bound: float
 ) -> frozenset[str]:
-    """The files that the next checkpoint may refer to.
+    """The files that the next checkpoint may refer to, of those that hold these states.
 
     A state refers to all of its files or to none: leaving one file takes live bytes from others.
+    Two states that were one before a rescaling may have the same segments, which count once.
     """
-    kept = [state.bytes_by_file for state in states]
+    kept = list(states)
     while True:
+        segments = {file.segment: file for state in kept for file in state}
         live: dict[str, int] = {}
-        for state in kept:
-            for path, size in state.items():
-                live[path] = live.get(path, 0) + size
+        for file in segments.values():
+            live[file.path] = live.get(file.path, 0) + file.bytes
         if sum(sizes[path] for path in live) <= bound * sum(live.values()):
             return frozenset(live)
         worst = min(live, key=lambda path: (live[path] / sizes[path], path))
-        kept = [state for state in kept if worst not in state]
+        kept = [state for state in kept if all(file.path != worst for file in state)]
 
 
 def amplification(physical_bytes: int, logical_bytes: int) -> float:

@@ -18,7 +18,6 @@ from weir.core.barriers import Barrier
 from weir.core.ids import CheckpointId
 from weir.core.incremental_snapshots import Increments, Pieces
 from weir.core.snapshots import StateFile
-from weir.core.space_amplification import LiveSegments
 from weir.ports.operators import KeyedSnapshot
 
 MOST_LAYERS = 20
@@ -57,11 +56,15 @@ class Layers:
 
     # -- beside the mailbox
 
-    def referable(self, base: CheckpointId) -> list[LiveSegments]:
+    def referable(self, base: CheckpointId) -> list[list[StateFile]]:
         """What a checkpoint on this base would refer to, state by state."""
         with self._lock:
             bases = [increments.base(base) for increments in self._states.values()]
-        return [_segments(below) for below in bases if is_worth_adding_to(below)]
+        return [
+            [file for file in below.values() if file.path]
+            for below in bases
+            if is_worth_adding_to(below)
+        ]
 
     def paths(self) -> set[str]:
         """All files that a later checkpoint may refer to."""
@@ -99,14 +102,6 @@ def is_worth_adding_to(layers: Pieces) -> bool:
         return False
     changes = sum(file.bytes for number, file in layers.items() if number)
     return changes <= layers[0].bytes
-
-
-def _segments(layers: Pieces) -> LiveSegments:
-    live: dict[str, int] = {}
-    for file in layers.values():
-        if file.path:
-            live[file.path] = live.get(file.path, 0) + file.bytes
-    return LiveSegments(live)
 
 
 def _is_within(layers: Pieces, kept: Kept) -> bool:

@@ -45,6 +45,10 @@ MOST_PLANS = 16
 """Checkpoints that may be under way at once, and more."""
 
 
+_Work = list[tuple[Callable[..., None], tuple[object, ...]]]
+"""What upload threads have to do."""
+
+
 @dataclass(frozen=True, slots=True)
 class AckReleased:
     """Mail: all that this ack names is durable."""
@@ -97,17 +101,18 @@ class MergedFiles:
         with self._lock:
             if self._pool.members.get(subtask) == run[1]:
                 del self._layers[subtask]
-            actions = self._pool.left(run[1], subtask)
             for part in [p for p in self._held if (p.attempt, p.subtask) == (run[1], subtask)]:
                 self._let_go(part)
-            self._carry_out(actions)
+            work = self._carry_out(self._pool.left(run[1], subtask))
+        self._submit(work)
 
     def ack(self, run: Run, event: SubtaskAcked) -> None:
         """Report this when all that it names is durable."""
         part = Part(run[1], event.checkpoint, event.subtask)
         with self._lock:
             self._held.setdefault(part, _Held(run)).ack = event
-            self._carry_out(self._pool.acked(part))
+            work = self._carry_out(self._pool.acked(part))
+        self._submit(work)
 
     def reported(self, released: AckReleased) -> bool:
         """Whether the ack may go: the coordinator owns what it names from now on."""
@@ -122,12 +127,13 @@ class MergedFiles:
 
     def completed(self, run: Run, subtask: SubtaskId, checkpoint: CheckpointId) -> None:
         with self._lock:
-            actions = self._pool.completed(run[1], subtask, checkpoint)
-            self._carry_out(actions)
+            work = self._carry_out(self._pool.completed(run[1], subtask, checkpoint))
+        self._submit(work)
 
     def pass_time(self) -> None:
         with self._lock:
-            self._carry_out(self._pool.pass_time(self._now()))
+            work = self._carry_out(self._pool.pass_time(self._now()))
+        self._submit(work)
 
     def next_deadline(self) -> Millis | None:
         with self._lock:
@@ -147,14 +153,16 @@ class MergedFiles:
             self._contents.setdefault(place.path, []).append(segment._replace(file=file))
             self._held.setdefault(part, _Held(run)).upload = upload
             upload.is_held = True
-            self._carry_out(actions)
+            work = self._carry_out(actions)
+        self._submit(work)
         return file
 
     def discarded(self, run: Run, subtask: SubtaskId, checkpoint: CheckpointId) -> None:
         part = Part(run[1], checkpoint, subtask)
         with self._lock:
             self._let_go(part)
-            self._carry_out(self._pool.discarded(part))
+            work = self._carry_out(self._pool.discarded(part))
+        self._submit(work)
 
     def restored(self, files: Iterable[StateFile]) -> None:
         """The next checkpoint may refer to these, of which each may share its file."""
@@ -180,7 +188,7 @@ class MergedFiles:
         known = set[str]().union(*(layers.paths() for layers in members))
         self._sizes = {p: n for p, n in self._sizes.items() if p in known or p in self._contents}
         states = [state for layers in members for state in layers.referable(base)]
-        sized = [s for s in states if all(path in self._sizes for path in s.bytes_by_file)]
+        sized = [state for state in states if all(file.path in self._sizes for file in state)]
         return kept_files(sized, self._sizes, self._pool.policy.max_space_amplification)
 
     def _let_go(self, part: Part) -> None:
@@ -188,21 +196,24 @@ class MergedFiles:
         if held is not None and held.upload is not None:
             held.upload.is_held = False
 
-    def _carry_out(self, actions: list[MergeAction]) -> None:
+    def _carry_out(self, actions: list[MergeAction]) -> _Work:
+        """Do what can be done at once; the rest, for an upload thread."""
+        work: _Work = []
         for action in actions:
             match action:
                 case WriteFile(path):
-                    self._uploading.submit(self._write, path, tuple(self._contents[path]))
+                    work.append((self._write, (path, tuple(self._contents[path]))))
                 case DropFile(path):
                     del self._contents[path]
                 case DeleteFile(path):
-                    self._uploading.submit(self._delete, path)
+                    work.append((self._delete, (path,)))
                 case ReleaseAck(part):
                     self._release(part)
                 case FailPart(part):
                     self._fail(part)
                 case _:
                     assert_never(action)
+        return work
 
     def _release(self, part: Part) -> None:
         held = self._held[part]
@@ -219,6 +230,11 @@ class MergedFiles:
         failed = UploadFailed(part.checkpoint, reason, cause)
         self._post(UploadEnded(part.subtask, held.run, failed))
 
+    def _submit(self, work: _Work) -> None:
+        """Without the lock: an upload thread may begin before this returns."""
+        for act, arguments in work:
+            self._uploading.submit(act, *arguments)
+
     # -- on upload threads
 
     def _write(self, path: str, segments: tuple[Segment, ...]) -> None:
@@ -228,12 +244,13 @@ class MergedFiles:
             log.info("%s could not be written: %s", path, describe_error(problem))
             with self._lock:
                 del self._contents[path]
-                self._carry_out(self._pool.not_written(path))
-            return
-        with self._lock:
-            del self._contents[path]
-            self._sizes[path] = sum(segment.file.bytes for segment in segments)
-            self._carry_out(self._pool.written(path))
+                work = self._carry_out(self._pool.not_written(path))
+        else:
+            with self._lock:
+                del self._contents[path]
+                self._sizes[path] = sum(segment.file.bytes for segment in segments)
+                work = self._carry_out(self._pool.written(path))
+        self._submit(work)
 
     def _delete(self, path: str) -> None:
         try:
