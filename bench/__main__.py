@@ -79,6 +79,30 @@ def keyed(only: str = typer.Option("", help="Only the rows whose label has this 
 
 
 @app.command()
+def state() -> None:
+    """What checkpoints every second cost a large state: throughput kept, duration, its parts."""
+    table = Table("run", "rows/s", "kept", "duration", "barriers wait", "upload", "sync p99")
+    for kind, label in (
+        ((*PROCESSOR, "100000"), "processor, 100 k keys"),
+        ((*SUM, "10000000", "--warm-up", "30"), "sum, 10 M keys"),
+    ):
+        undisturbed = float(str(_figures(Run(label, kind))["rows_per_second"]))
+        table.add_row(label, f"{undisturbed:,.0f}", "", "", "", "", "")
+        for manner, option in (("whole", ()), ("incremental", ("--incremental",))):
+            run = Run(f"{label}, {manner} checkpoints", (*kind, *EVERY_SECOND, *option))
+            table.add_row(run.label, *_kept(_figures(run), undisturbed))
+    console.print(table)
+
+
+def _kept(figures: dict[str, object], undisturbed: float) -> tuple[str, ...]:
+    """Throughput beside that of the run without checkpoints, and what a checkpoint consists of."""
+    rows = float(str(figures["rows_per_second"]))
+    parts = ("duration_ms", "start_delay_ms", "async_ms", "sync_p99_ms")
+    shown = (f"{figures[part]} ms" if part in figures else "none completed" for part in parts)
+    return (f"{rows:,.0f}", f"{rows / undisturbed:.0%}", *shown)
+
+
+@app.command()
 def memory(minutes: float = typer.Option(10.0, help="How long to watch.")) -> None:
     """A keyed sum with checkpoints, for long: whether its slots' memory grows."""
     table = Table("run", "rows/s", "checkpoints", "MiB at first", "MiB at the end", "growth")

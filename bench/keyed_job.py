@@ -62,6 +62,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--kind", choices=["sum", "processor"], required=True)
     parser.add_argument("--keys", type=int, required=True)
     parser.add_argument("--interval", default="0 ms")
+    parser.add_argument("--incremental", action="store_true")
     parser.add_argument("--warm-up", type=float, default=8.0)
     parser.add_argument("--seconds", type=float, default=15.0)
     parser.add_argument("--kill", action="store_true")
@@ -73,6 +74,7 @@ def _session(given: argparse.Namespace, directory: str) -> WeirSession:
         WeirSession.builder.appName("bench")
         .config("weir.parallelism", 2)
         .config("weir.checkpointing.interval", given.interval)
+        .config("weir.checkpointing.incremental", given.incremental)
         .config("weir.checkpointing.storage", f"file://{directory}")
         .config("weir.restart.initialBackoff", "50 ms")
         .getOrCreate()
@@ -126,10 +128,20 @@ def _checkpoints(job: StreamingJob) -> dict[str, object]:
     if not parts:
         return {"checkpoints": 0}
     sync = sorted(part.timings.sync_ms for part in parts)
+    slowest = [
+        (
+            max(part.timings.start_delay_ms for part in record.subtasks.values()),
+            max(part.timings.async_ms for part in record.subtasks.values()),
+        )
+        for record in done
+        if record.subtasks
+    ]
     return {
         "checkpoints": len(done),
         "duration_ms": statistics.median(record.duration_ms for record in done),
         "bytes": statistics.median(record.bytes for record in done),
+        "start_delay_ms": statistics.median(delay for delay, _ in slowest),
+        "async_ms": statistics.median(written for _, written in slowest),
         "sync_p99_ms": sync[int(len(sync) * 0.99)],
         "alignment_p99_ms": sorted(p.timings.alignment_ms for p in parts)[int(len(parts) * 0.99)],
     }
