@@ -39,6 +39,7 @@ from weir.exchange import Exchange
 from weir.slot.mailbox import Mailbox
 from weir.slot.snapshot_storage import SnapshotStorage, SnapshotStorageSettings
 from weir.slot.subtask_deployment import SlotExecutors, StageFactory, SubtaskDeployer
+from weir.state.memory.memory_backend import MemoryBackend
 from weir.storage.file_store import FileStore
 from weir.storage.job_log_store import JobLog
 from weir.storage.local_copies import Owner
@@ -228,7 +229,7 @@ class InProcessJob:
         graph = self.graph(driver.beginning.topology.slots_needed)
         exchange = Exchange(name, "127.0.0.1", SECRET, None)
         hand, files = SteppedExecutor(), FailingStateFiles(self._keeping)
-        factory = StageFactory(graph, USUAL)
+        factory = StageFactory(graph, USUAL, MemoryBackend)
         deployer = SubtaskDeployer(factory, files, SlotExecutors(hand, hand))
         clock = ProcessClock(lambda: Millis(self.now), lambda: Millis(self.now))
         mailbox = Mailbox(deployer, exchange, driver.hear, clock)

@@ -143,7 +143,7 @@ def _setting(submission: Submission, driver: Address, storage: str) -> SlotSetti
             checkpointing.incremental,
             _local_directory(submission),
         ),
-        backend=submission.config.state.backend,
+        state=submission.config.state,
     )
 
 

@@ -10,7 +10,7 @@ from weir.ports.keyed_state import AGGREGATES_FILE, Aggregation, RowNumbers
 from weir.ports.operators import Batch, Captured, KeyedSnapshot
 from weir.state.memory.aggregate_table import AggregateTable, CapturedTable
 from weir.state.memory.change_history import CapturedChanges, ChangeHistory
-from weir.state.memory.keyed_snapshot import Keys
+from weir.state.restored_rows import Keys
 from weir.state.snapshot_files import KeyedState, write_keyed
 
 
