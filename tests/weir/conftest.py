@@ -33,6 +33,14 @@ def make_other_backend(request: pytest.FixtureRequest, rocksdb_backends: object)
     return _factory(request.param, rocksdb_backends)
 
 
+@pytest.fixture
+def each_backend(make_backend: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the processors of a test in each backend."""
+    from processor_harness import ProcessorHarness  # noqa: PLC0415 - after a plant
+
+    monkeypatch.setattr(ProcessorHarness, "backends", staticmethod(make_backend))
+
+
 def _factory(name: str, rocksdb_backends: object) -> object:
     from weir.state.memory.memory_backend import MemoryBackend  # noqa: PLC0415 - after a plant
 

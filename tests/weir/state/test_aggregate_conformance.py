@@ -94,6 +94,24 @@ def test_a_capture_of_aggregates_does_not_see_later_rows(make_backend):
     assert sum(whole(file).table.num_rows for file in files) == len(known)
 
 
+def test_a_capture_keeps_its_moment_when_rows_are_written_back(make_backend):
+    """S3 C1 S14: more keys than the least memory holds come between a capture and its upload."""
+    sums = Sums(make_backend).take(numbered(60_000, 1)).take(numbered(60_000, 2))
+    captured = sums.backend.capture(CheckpointId(1))
+    sums.take(numbered(60_000, 3)).take(numbered(60_000, 4))
+    (state,) = map(whole, [(piece.groups, piece.write()) for piece in captured.keyed])
+    captured.release()
+
+    assert state.table.num_rows == 60_000
+    assert set(state.table["sum(n)"].to_pylist()) == {3}
+
+
+def numbered(count, n):
+    words = pa.array([f"word {number}" for number in range(count)])
+    days = pa.nulls(count, ROWS.field("at").type)
+    return pa.RecordBatch.from_arrays([words, days, pa.array([n] * count)], schema=ROWS)
+
+
 @pytest.mark.parametrize("parallelism", range(1, 9))
 def test_aggregates_move_between_parallelisms_and_backends(
     make_backend, make_other_backend, parallelism

@@ -301,6 +301,21 @@ def test_a_capture_does_not_see_what_happens_after_it(make_backend):
     assert declared.content(["w1"])["w1"][0] is None
 
 
+def test_captures_that_overlap_keep_their_own_moments(make_backend):
+    """S3 C1 S14: the older one is written last, after the newer one was taken."""
+    declared = filled(make_backend)
+    captures = []
+    for more in (0, 100, 200):
+        for number, word in enumerate(WORDS):
+            declared.fill(word, number + more)
+        captures.append((declared.content(WORDS), declared.backend.capture(CheckpointId(1))))
+    for content, captured in reversed(captures):
+        files = [(piece.groups, piece.write()) for piece in captured.keyed]
+        captured.release()
+
+        assert Declared(make_backend).restored(files).content(WORDS) == content
+
+
 def test_a_capture_can_be_written_when_the_subtask_has_ended(make_backend):
     """S3 S14: an upload may take longer than its subtask."""
     declared = filled(make_backend)

@@ -7,9 +7,9 @@ when its subtask has ended already.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from threading import Lock
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from rocksdict import Rdict, ReadOptions, Snapshot, WriteBatch, WriteOptions
+from rocksdict import Rdict, RdictIter, ReadOptions, WriteBatch, WriteOptions
 
 from weir.errors import Unavailable, WeirError
 from weir.state.rocksdb.rocksdb_memory import RocksDBMemory
@@ -21,17 +21,6 @@ RETRY_AFTER = 10.0
 _HIGHEST = 0xFF
 
 Entry = tuple[bytes, bytes]
-
-
-class _Readable(Protocol):
-    """The database as it is, or as it was at a snapshot."""
-
-    def items(
-        self,
-        backwards: bool = ...,  # noqa: FBT001 - as RocksDB's binding has it
-        from_key: bytes | None = ...,
-        read_opt: ReadOptions | None = ...,
-    ) -> Iterator[tuple[Any, Any]]: ...
 
 
 class Database:
@@ -74,7 +63,9 @@ class Database:
 
     def scan(self, first: bytes, stop: bytes) -> Iterator[Entry]:
         """From the first up to, not including, the last."""
-        return scan(self._db, first, stop)
+        limits = ReadOptions()  # has the bytes of the bound, so it must outlive the iterator
+        limits.set_iterate_upper_bound(stop)
+        yield from self._db.items(from_key=first, read_opt=limits)
 
     def delete_range(self, first: bytes, stop: bytes) -> None:
         _explained(lambda: self._db.delete_range(first, stop, self._writing))
@@ -82,7 +73,7 @@ class Database:
     def snapshot(self) -> "HeldSnapshot":
         with self._lock:
             self._holders += 1
-        return HeldSnapshot(self._db.snapshot(), self._let_go)
+        return HeldSnapshot(self._db, self._let_go)
 
     def close(self) -> None:
         self._let_go()
@@ -97,26 +88,35 @@ class Database:
 
 
 class HeldSnapshot:
-    """The entries of one moment. Any thread reads it; it is released once."""
+    """The entries of one moment. Any one thread reads it at a time; it is released once.
 
-    def __init__(self, snapshot: Snapshot, let_go: Callable[[], None]) -> None:
-        self._snapshot: Snapshot | None = snapshot
+    It is an iterator that stands still until it is read: an iterator of RocksDB shows the moment
+    at which it was made, however long it lives.
+    """
+
+    def __init__(self, database: Rdict, let_go: Callable[[], None]) -> None:
+        self._settings = ReadOptions()  # must outlive the iterator
+        self._settings.fill_cache(False)  # type: ignore[call-arg]  # noqa: FBT003 - its stub lacks it
+        self._iterator: RdictIter | None = database.iter(self._settings)
         self._let_go = let_go
 
     def scan(self, first: bytes, stop: bytes) -> Iterator[Entry]:
-        assert self._snapshot is not None, "a released snapshot would be taken for an empty one"
-        return scan(self._snapshot, first, stop)
+        """From the first up to, not including, the last."""
+        iterator = self._iterator
+        assert iterator is not None, "a released snapshot would be taken for an empty one"
+        iterator.seek(first)
+        while iterator.valid():
+            entry = iterator.key()
+            if entry >= stop:
+                return
+            yield entry, iterator.value()
+            iterator.next()
+        _explained(iterator.status)
 
     def release(self) -> None:
-        if self._snapshot is not None:
-            self._snapshot = None
+        if self._iterator is not None:
+            self._iterator = None
             self._let_go()
-
-
-def scan(readable: _Readable, first: bytes, stop: bytes) -> Iterator[Entry]:
-    limits = ReadOptions()  # has the bound's bytes, so it must outlive the iterator
-    limits.set_iterate_upper_bound(stop)
-    yield from readable.items(from_key=first, read_opt=limits)
 
 
 def after(prefix: bytes) -> bytes:

@@ -109,7 +109,7 @@ class RocksDBBackend:
     def drop(self, name: str) -> None:
         if (state := self._states.pop(name, None)) is not None:
             self._buffer.flush()
-            for group in range(self._groups.first, self._groups.last + 1):
+            for group in range(self._keys.max_parallelism):
                 first = group.to_bytes(GROUP_BYTES, "big") + state.number
                 self._database.delete_range(first, after(first))
 
@@ -139,7 +139,7 @@ class RocksDBBackend:
 
     def keys_with(self, name: str) -> list[Key]:
         self._buffer.flush()
-        entries = entries_of(self._database, self._states[name].number, self._groups)
+        entries = entries_of(self._database, self._states[name].number, self._keys.max_parallelism)
         found = [entry for entry, _ in entries]
         columns, _ = self._codec.decode(found, HEAD_BYTES)
         return list(dict.fromkeys(keys_of(columns)))
@@ -183,7 +183,6 @@ class RocksDBBackend:
                         snapshot,
                         self._keys,
                         self._codec,
-                        self._groups,
                         self.cursor.now,
                         self._database.path.with_suffix(f".{checkpoint}.{state.number.hex()}"),
                     ).whole,

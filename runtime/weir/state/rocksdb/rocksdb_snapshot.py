@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from weir.core.ids import Millis
-from weir.core.snapshots import KeyGroupRange
 from weir.ports.keyed_state import Row
 from weir.state.columns import columns_of
 from weir.state.restored_rows import Keys, check_readable, rows_alive
@@ -35,10 +34,10 @@ HEAD_BYTES = 4
 
 
 def entries_of(
-    readable: Database | HeldSnapshot, number: bytes, groups: KeyGroupRange
+    readable: Database | HeldSnapshot, number: bytes, max_parallelism: int
 ) -> Iterator[Entry]:
     """The entries of a state, by key group."""
-    for group in range(groups.first, groups.last + 1):
+    for group in range(max_parallelism):
         prefix = group.to_bytes(GROUP_BYTES, "big") + number
         yield from readable.scan(prefix, after(prefix))
 
@@ -51,7 +50,6 @@ class StateWriting:
     snapshot: HeldSnapshot
     keys: Keys
     codec: KeyCodec
-    groups: KeyGroupRange
     now: Millis
     path: Path
 
@@ -65,7 +63,7 @@ class StateWriting:
 
     def _batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         state, now = self.state, self.now
-        entries = entries_of(self.snapshot, state.number, self.groups)
+        entries = entries_of(self.snapshot, state.number, self.keys.max_parallelism)
         if state.expires:
             entries = (entry for entry in entries if expiry_of(entry[1]) > now)
         previous, ordinal = b"", 0
