@@ -1,6 +1,7 @@
 """Keyed state in RocksDB survives deaths exactly once, and a job moves to it and back."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -30,6 +31,7 @@ def test_a_job_in_rocksdb_survives_deaths_and_switches_its_backend_by_a_savepoin
 
         job.start(second)
         job.until_checkpoints()
+        assert list(Path(tmp_path, "local", "weir-rocksdb").glob("*/*/CURRENT"))
         job.inject(Fault(1, Step.UPLOAD, Moment.AFTER, FaultKind.KILL_SLOT))
         taking_over = job.prepare(moved.having(("weir.recovery.path", to_disk)))
         job.until_checkpoints()
