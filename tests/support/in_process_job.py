@@ -38,6 +38,7 @@ from weir.slot.file_storage import Segment
 from weir.slot.mailbox import Mailbox
 from weir.slot.snapshot_storage import SnapshotStorage, SnapshotStorageSettings
 from weir.slot.subtask_deployment import SlotExecutors, StageFactory, SubtaskDeployer
+from weir.state.memory.memory_backend import MemoryBackend
 from weir.storage.file_store import FileStore
 from weir.storage.job_log_store import JobLog
 from weir.wire.clocks import ProcessClock
@@ -224,7 +225,7 @@ class InProcessJob:
         graph = self.graph(driver.beginning.topology.slots_needed)
         exchange = Exchange(name, "127.0.0.1", SECRET, None)
         hand, files = SteppedExecutor(), FailingStateFiles(self._keeping)
-        factory = StageFactory(graph, USUAL)
+        factory = StageFactory(graph, USUAL, MemoryBackend)
         deployer = SubtaskDeployer(factory, files, SlotExecutors(hand, hand))
         clock = ProcessClock(lambda: Millis(self.now), lambda: Millis(self.now))
         mailbox = Mailbox(deployer, exchange, driver.hear, clock)

@@ -67,6 +67,7 @@ class JobSetting:
             ("weir.checkpointing.inlineThreshold", dice.choice(("0 B", "20 KiB"))),
             ("weir.checkpointing.incremental", dice.choice(("false", "true"))),
             ("weir.state.localRecovery", dice.choice(("false", "true"))),
+            ("weir.state.backend", dice.choice(("hashmap", "rocksdb"))),
         )
 
     def sized(self, *, rows: int, rate: int) -> Self:

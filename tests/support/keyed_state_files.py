@@ -6,9 +6,10 @@ import pyarrow as pa
 
 from weir.core.snapshots import KeyGroupRange
 from weir.ports.operators import KeyedSnapshot
-from weir.state.memory.keyed_snapshot import Keys, capture, load
+from weir.state.memory.keyed_snapshot import capture, load
 from weir.state.memory.keyed_states import KeyedColumn
 from weir.state.memory.row_index import RowIndex
+from weir.state.restored_rows import Keys
 from weir.state.snapshot_files import KeyedState, read_keyed
 
 KEYS = Keys((pa.field("id", pa.int64()),), max_parallelism=128)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -11,6 +12,7 @@ from weir.core.key_groups import range_of
 from weir.core.snapshots import KeyGroupRange
 from weir.dataflow.physical import ProcessorHead, RowsAs
 from weir.dataflow.types import schema_of
+from weir.ports.keyed_state import BackendFactory
 from weir.ports.operators import Batch, Captured, RestoredState, TaskInfo
 from weir.state.memory.memory_backend import MemoryBackend
 
@@ -33,6 +35,8 @@ class ManualClock:
 @dataclass
 class ProcessorHarness:
     """A subtask of the operator ``counts``; ``begin`` comes first, as in a slot."""
+
+    backends: ClassVar[BackendFactory] = MemoryBackend
 
     processor: object
     inputs: str = "word string, amount bigint"
@@ -68,7 +72,7 @@ class ProcessorHarness:
             clock=self.clock,
             is_incremental=self.is_incremental,
         )
-        self.operator = ProcessorOperator(head, place, MemoryBackend)
+        self.operator = ProcessorOperator(head, place, type(self).backends)
         mark = None if watermark is None else Millis(watermark)
         self.operator.restore(RestoredState(keyed=files, watermark=mark))
         return self

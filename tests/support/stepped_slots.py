@@ -39,6 +39,7 @@ from weir.slot.subtask_deployment import (
     StageFactory,
     SubtaskDeployer,
 )
+from weir.state.memory.memory_backend import MemoryBackend
 from weir.wire.clocks import ProcessClock
 from weir.wire.control_messages import (
     CancelSubtasks,
@@ -241,7 +242,7 @@ def stepped_slots(
         exchange = Exchange(SlotId(f"slot-{number}"), "127.0.0.1", SECRET, None)
         uploading, reading = SteppedExecutor(), SteppedExecutor()
         executors = SlotExecutors(uploading, reading)
-        factory = StageFactory(graph, alignment)
+        factory = StageFactory(graph, alignment, MemoryBackend)
         deployer = SubtaskDeployer(factory, SnapshotStorage(storage), executors)
         clock = ProcessClock(lambda: Millis(job.now), lambda: Millis(job.now + job.skew))
         mailbox = Mailbox(deployer, exchange, job.reports.append, clock)

@@ -16,7 +16,6 @@ from pydantic import BaseModel
 from weir.api.bounds import Bounds
 from weir.api.quantity import Quantity
 from weir.api.restart_config import RestartConfig, RestartType
-from weir.api.state_config import ROCKSDB
 from weir_operator.crd.structural_schema import Schema
 from weir_operator.resource.api_group import JOB_NAME, LONGEST_JOB_NAME
 from weir_operator.resource.job_spec import CheckpointedJobSpec
@@ -94,12 +93,6 @@ def job_rules() -> Iterator[Rule]:
         "spec.job",
         "[has(self.file), has(self.url), has(self.configMap)].exists_one(given, given)",
         "a job has one main file; give exactly one of file, url and configMap",
-    )
-    yield Rule(
-        "spec.state",
-        f"self.backend != '{ROCKSDB.value}'",
-        f"{ROCKSDB.reason}; {ROCKSDB.remedy}",
-        ".backend",
     )
     yield Rule(
         "spec.recovery",

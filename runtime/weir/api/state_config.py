@@ -1,19 +1,19 @@
-"""The settings of keyed state: its backend, and local recovery.
+"""The settings of keyed state: its backend with its memory and disk, and local recovery.
 
 The memory of a backend, and whether a local copy survives its pod, depend on the placement of the
 slots. Local recovery stays off where a copy would not survive, and the job's status reports that.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, StrictBool
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, core_schema
+from pydantic import StrictBool, StrictStr
 
-from weir.api.config_problem import InvalidValue
+from weir.api.bounds import Bounds
 from weir.api.model import Model
+from weir.api.size import MIB, Size
+
+LEAST_ROCKSDB_MEMORY = 16 * MIB
 
 
 class StateBackend(StrEnum):
@@ -21,50 +21,31 @@ class StateBackend(StrEnum):
 
     HASHMAP = "hashmap"
     """In the memory of the slot."""
-
-
-@dataclass(frozen=True, slots=True)
-class UnavailableChoice:
-    """A value that users of Flink know and that is refused by name, for use in ``Annotated``.
-
-    The schema lists it beside the choices, so that an API server lets the rule about it explain
-    why it is refused.
-    """
-
-    value: str
-    reason: str
-    remedy: str
-
-    def check(self, given: object) -> object:
-        if given == self.value:
-            raise InvalidValue(self.reason, self.remedy)
-        return given
-
-    def __get_pydantic_core_schema__(
-        self, source: object, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        return core_schema.no_info_before_validator_function(self.check, handler(source))
-
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        choices = handler.resolve_ref_schema(handler(schema))["enum"]
-        return {"type": "string", "enum": [*choices, self.value]}
-
-
-ROCKSDB = UnavailableChoice(
-    "rocksdb",
-    reason="RocksDB is not available in this version",
-    remedy="use hashmap, which keeps state in memory",
-)
+    ROCKSDB = "rocksdb"
+    """On the local disk of the executor."""
 
 
 class StateConfig(Model):
     """Where keyed state lives while the job runs."""
 
-    backend: Annotated[StateBackend, ROCKSDB] = StateBackend.HASHMAP
-    """Where keyed state is kept: hashmap, in memory. rocksdb is not available in this version and
-    is refused."""
+    backend: StateBackend = StateBackend.HASHMAP
+    """Where keyed state is kept: hashmap, in memory; or rocksdb, on the executors' local disk, for
+    state that is larger than memory."""
+
+    rocksdb_memory: Annotated[
+        Size,
+        Bounds(
+            least=LEAST_ROCKSDB_MEMORY,
+            because="the write buffers and the block cache of a slot have no room in it",
+            remedy="use 16 MiB or more",
+        ),
+    ] = 256 * MIB
+    """With backend rocksdb: the memory of all its instances in a slot together, for block cache,
+    write buffers and rows that are not written yet."""
+
+    rocksdb_local_dir: StrictStr = ""
+    """With backend rocksdb: a directory on the executors' local disk for its files; empty: the
+    first of Spark's own local directories."""
 
     local_recovery: StrictBool = False
     """Keep a second copy of the state on local disk to restore from, where that disk survives."""

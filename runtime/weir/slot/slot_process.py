@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from weir.api.state_config import StateBackend
+from weir.api.state_config import StateConfig
 from weir.core.coordinator.events import SubtaskAcked, SubtaskDeclined
 from weir.core.ids import SlotId
 from weir.core.reasons import Reason
@@ -31,6 +31,7 @@ from weir.slot.subtask_deployment import (
     StageFactory,
     SubtaskDeployer,
 )
+from weir.state.backends import backends_of
 from weir.wire.authenticated_sockets import Address, Purpose, Tls, dial
 from weir.wire.control_messages import (
     EventReported,
@@ -64,7 +65,7 @@ class SlotSetting:
     graph: JobGraph
     alignment: AlignmentSettings
     storage: SnapshotStorageSettings
-    backend: StateBackend
+    state: StateConfig
 
 
 def host_subtasks(setting: SlotSetting, executor: str, task_attempt: int) -> None:
@@ -80,7 +81,7 @@ def host_subtasks(setting: SlotSetting, executor: str, task_attempt: int) -> Non
     link.send(Registered(name, executor, task_attempt, *here))
     uploading = ThreadPoolExecutor(UPLOAD_THREADS, thread_name_prefix="weir-upload")
     reading = ThreadPoolExecutor(READ_THREADS, thread_name_prefix="weir-restore")
-    factory = StageFactory(setting.graph, setting.alignment, setting.backend)
+    factory = StageFactory(setting.graph, setting.alignment, backends_of(setting.state))
     deployer = SubtaskDeployer(factory, files, SlotExecutors(uploading, reading))
     mailbox = Mailbox(deployer, exchange, partial(report, link))
     threading.Thread(target=_listen, args=(link, mailbox), daemon=True, name="weir-control").start()

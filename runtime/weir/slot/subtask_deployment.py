@@ -11,7 +11,6 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Protocol
 
-from weir.api.state_config import StateBackend
 from weir.core.alignment import Aligner, Tracker
 from weir.core.attempt import FailureCause
 from weir.core.barriers import EndOfInput
@@ -25,6 +24,7 @@ from weir.core.topology import Topology
 from weir.dataflow.physical import JobGraph
 from weir.exchange import Run
 from weir.exchange.routing import Router
+from weir.ports.keyed_state import BackendFactory
 from weir.ports.operators import Batch, Operator, RestoredState, TaskInfo
 from weir.ports.user_code_errors import describe_error, error_type, is_of_user_code
 from weir.slot.effects import FailSubtask
@@ -38,7 +38,6 @@ from weir.slot.row_format import ArrowFormat, RowFormat
 from weir.slot.snapshot_uploads import SnapshotUploads, UploadMemory
 from weir.slot.snapshot_writer import SnapshotWriter
 from weir.slot.subtask_runner import SubtaskRunner
-from weir.state.backends import BACKENDS
 from weir.wire.control_messages import DeploySubtasks
 
 CREDIT = 4
@@ -108,7 +107,7 @@ class StageFactory:
 
     graph: JobGraph
     settings: AlignmentSettings
-    backend: StateBackend = StateBackend.HASHMAP
+    backends: BackendFactory
 
     @property
     def topology(self) -> Topology:
@@ -118,7 +117,7 @@ class StageFactory:
         return tuple(self.graph.keys.get(edge, ()))
 
     def operator(self, place: TaskInfo) -> Operator:
-        return operator_for(self.graph.by_id[place.subtask.operator], place, BACKENDS[self.backend])
+        return operator_for(self.graph.by_id[place.subtask.operator], place, self.backends)
 
     def runner(self, run: Run, operator: Operator, writer: SnapshotWriter) -> SubtaskRunner:
         subtask, topology = writer.subtask, self.topology

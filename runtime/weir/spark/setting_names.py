@@ -51,6 +51,8 @@ OF_FLINK = {
     "state.backend.incremental": "checkpointing.incremental",
     "state.backend": "state.backend",
     "state.backend.type": "state.backend",
+    "state.backend.rocksdb.memory.fixed-per-slot": "state.rocksdbMemory",
+    "state.backend.rocksdb.localdir": "state.rocksdbLocalDir",
     "state.backend.local-recovery": "state.localRecovery",
     "execution.state-recovery.from-local": "state.localRecovery",
     "execution.state-recovery.path": "recovery.path",

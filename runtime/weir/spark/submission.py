@@ -144,7 +144,7 @@ def _setting(submission: Submission, driver: Address, storage: str) -> SlotSetti
             _local_directory(submission),
             merging_of(submission.config),
         ),
-        backend=submission.config.state.backend,
+        state=submission.config.state,
     )
 
 

@@ -1,9 +1,25 @@
 """The state backends by the names that a job's configuration has for them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from weir.api.state_config import StateBackend
+from weir.api.state_config import StateBackend, StateConfig
 from weir.ports.keyed_state import BackendFactory
 from weir.state.memory.memory_backend import MemoryBackend
+from weir.state.rocksdb.rocksdb_backend import RocksDBBackends
 
-BACKENDS: Mapping[StateBackend, BackendFactory] = {StateBackend.HASHMAP: MemoryBackend}
+
+def _hashmap(config: StateConfig) -> BackendFactory:
+    """Its memory is that of the process."""
+    del config
+    return MemoryBackend
+
+
+BACKENDS: Mapping[StateBackend, Callable[[StateConfig], BackendFactory]] = {
+    StateBackend.HASHMAP: _hashmap,
+    StateBackend.ROCKSDB: RocksDBBackends,
+}
+
+
+def backends_of(config: StateConfig) -> BackendFactory:
+    """What makes the backends of a slot; all of them share what the slot has for state."""
+    return BACKENDS[config.backend](config)

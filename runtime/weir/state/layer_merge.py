@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from weir.state.columns import keys_of
 from weir.state.snapshot_files import KeyedState
@@ -36,4 +37,14 @@ def merge_layers(files: Sequence[KeyedState]) -> list[KeyedState]:
 def _without_removed(table: pa.Table) -> pa.Table:
     if REMOVED.name not in table.column_names:
         return table
-    return table.filter(pa.compute.invert(table.column(REMOVED.name)))
+    return table.filter(pc.invert(table.column(REMOVED.name)))
+
+
+def split_removed(table: pa.Table) -> tuple[pa.Table | None, pa.Table]:
+    """The keys to remove, if it is a layer that has some, and the rows to take over after that."""
+    if REMOVED.name not in table.column_names:
+        return None, table
+    rows = table.drop_columns([REMOVED.name])
+    return rows.filter(table.column(REMOVED.name)), _without_removed(table).drop_columns(
+        [REMOVED.name]
+    )

@@ -9,8 +9,9 @@ What the other columns mean is the business of the state that wrote them.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -78,7 +79,7 @@ def write_keyed(
         NAME: name.encode(),
         KEY_COLUMNS: _compact(list(key_columns)),
         MAX_PARALLELISM: str(max_parallelism).encode(),
-        INDEX: _index_of(groups),
+        INDEX: _index_of(np.bincount(groups, minlength=max_parallelism)),
     }
     schema = pa.schema([KEY_GROUP, *table.schema], metadata=metadata)
 
@@ -121,6 +122,48 @@ def _written(write_to: Callable[[pa.NativeFile], None]) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     write_to(sink)
     return sink.getvalue()
+
+
+@dataclass(frozen=True, slots=True)
+class FileHeader:
+    """What a file says of its state beside the schema."""
+
+    name: str
+    key_columns: Sequence[str]
+    max_parallelism: int
+
+
+def write_sorted(
+    path: Path, header: FileHeader, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+) -> pa.Buffer:
+    """Lay down a state that need not fit into memory, in a file that leaves with the result.
+
+    The batches are sorted by key group, which is their first column. Where the groups begin is
+    known at the end and written at the beginning, so the batches make a stop on the disk.
+    """
+    waiting = path.with_suffix(".batches")
+    groups = header.max_parallelism
+    counts = np.zeros(groups, np.int64)
+    with pa.OSFile(str(waiting), "wb") as sink, pa.ipc.new_stream(sink, schema) as writer:
+        for batch in _full_batches(batches, schema):
+            counts += np.bincount(batch.column(0).to_numpy(), minlength=groups)
+            writer.write_batch(batch)
+    metadata = {
+        **(schema.metadata or {}),
+        NAME: header.name.encode(),
+        KEY_COLUMNS: _compact(list(header.key_columns)),
+        MAX_PARALLELISM: str(header.max_parallelism).encode(),
+        INDEX: _index_of(counts),
+    }
+    described = schema.with_metadata(metadata)
+    with pa.memory_map(str(waiting)) as source, pa.OSFile(str(path), "wb") as sink:
+        waiting.unlink()
+        with pa.ipc.new_file(sink, described) as writer:
+            for batch in pa.ipc.open_stream(source):
+                writer.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=described))
+    content = pa.memory_map(str(path)).read_buffer()
+    path.unlink()
+    return content
 
 
 def read_keyed(data: pa.Buffer, groups: KeyGroupRange) -> KeyedState:
@@ -175,8 +218,9 @@ def _gather(
     return pa.RecordBatch.from_arrays([pa.array(groups[rows]), *columns], schema=schema)
 
 
-def _index_of(groups: npt.NDArray[np.int32]) -> bytes:
-    present, counts = np.unique(groups, return_counts=True)
+def _index_of(rows_by_group: npt.NDArray[np.int64]) -> bytes:
+    present = np.flatnonzero(rows_by_group)
+    counts = rows_by_group[present]
     return _compact(
         {
             "rows_per_batch": ROWS_PER_BATCH,
@@ -185,6 +229,22 @@ def _index_of(groups: npt.NDArray[np.int32]) -> bytes:
             "counts": counts.tolist(),
         }
     )
+
+
+def _full_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The same rows; every batch but the last is full, as readers expect."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        while rows >= ROWS_PER_BATCH:
+            table = pa.Table.from_batches(waiting, schema).combine_chunks()
+            yield table.slice(0, ROWS_PER_BATCH).to_batches()[0]
+            rows -= ROWS_PER_BATCH
+            waiting = table.slice(ROWS_PER_BATCH).to_batches()
+    if rows:
+        yield pa.Table.from_batches(waiting, schema).combine_chunks().to_batches()[0]
 
 
 def _read_index(encoded: bytes) -> _Index:

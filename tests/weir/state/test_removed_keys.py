@@ -16,7 +16,6 @@ from weir.core.snapshots import KeyGroupRange, StateFile
 from weir.dataflow.physical import Aggregate
 from weir.ports.operators import RestoredState, TaskInfo
 from weir.slot.layers import Layers
-from weir.state.backends import BACKENDS
 from weir.state.memory import change_history
 from weir.state.memory.memory_backend import MemoryBackend
 from weir.state.memory.number_index import NumberIndex
@@ -154,10 +153,9 @@ def test_snapshots_with_removals_restore_the_state_at_their_barrier(fields, hist
             assert restored(fields, files, parallelism) == expected
 
 
-@pytest.mark.parametrize("backend", BACKENDS.values(), ids=list(BACKENDS))
-def test_a_removed_key_that_comes_again_begins_afresh(backend):
+def test_a_removed_key_that_comes_again_begins_afresh(make_backend):
     """S1: also in the batch after its removal."""
-    sums = Sums(NUMBER, backend)
+    sums = Sums(NUMBER, make_backend)
     sums.backend.restore(RestoredState())
     sums.add({(1,): 10, (2,): 20})
     sums.remove([(1,)])

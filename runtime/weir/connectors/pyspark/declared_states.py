@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from weir.api.state_config import StateBackend
+from weir.api.state_config import StateConfig
 from weir.connectors.pyspark.handle import Handle
 from weir.connectors.pyspark.initial_rows import INITIAL_ROWS, InitialRows
 from weir.core.ids import Millis, OperatorId, SubtaskId
@@ -18,7 +18,7 @@ from weir.dataflow.physical import ProcessorHead
 from weir.errors import JobRejected
 from weir.ports.keyed_state import TIMERS, State, TimeMode
 from weir.ports.operators import TaskInfo
-from weir.state.backends import BACKENDS
+from weir.state.backends import backends_of
 from weir.state.state_schema import StateSchema
 
 _NOWHERE = TaskInfo(SubtaskId(OperatorId(""), 0), 1, 1, 0, 0, lambda: Millis(0))
@@ -43,7 +43,7 @@ def states_declared_by(head: ProcessorHead) -> DeclaredStates:
         )
     processor = copy.deepcopy(head.processor)
     keys = tuple(head.input.field(name) for name in head.keys)
-    backend = BACKENDS[StateBackend.HASHMAP](_NOWHERE, keys)
+    backend = backends_of(StateConfig())(_NOWHERE, keys)
     timers = backend.timers(TimeMode.NONE)
     handle = Handle(backend, timers, TimeMode.NONE)
     try:

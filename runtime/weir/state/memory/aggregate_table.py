@@ -55,6 +55,11 @@ class AggregateTable:
         return self._index.size
 
     @property
+    def accumulators(self) -> tuple[Accumulator, ...]:
+        """In the order in which they are kept."""
+        return tuple(self._accumulators)
+
+    @property
     def schema(self) -> pa.Schema:
         """Of a captured table."""
         kept = (pa.field(one.name, one.kind) for one in self._accumulators)
@@ -62,13 +67,21 @@ class AggregateTable:
 
     def update(self, batch: pa.RecordBatch) -> RowNumbers:
         """Take the rows in. Returns the row of each row's key."""
-        row_numbers = self._row_numbers_of([batch.column(field.name) for field in self._keys])
+        row_numbers = self.row_numbers(batch)
+        self.fold(row_numbers, batch)
+        return row_numbers
+
+    def row_numbers(self, batch: pa.RecordBatch) -> RowNumbers:
+        """The row of each row's key; keys that are new have an initial row now."""
+        return self._row_numbers_of([batch.column(field.name) for field in self._keys])
+
+    def fold(self, row_numbers: RowNumbers, batch: pa.RecordBatch) -> None:
+        """Take the rows into the rows of their keys."""
         rows = {column: self._rows_of(column, row_numbers, batch) for column in self._inputs}
         # A sum of doubles may well run over, and NaN is a value: neither is worth a warning.
         with np.errstate(over="ignore", invalid="ignore"):
             for one, place in self._accumulators.items():
                 one.reduction.fold(self._columns.arrays[place], *rows[one.column])
-        return row_numbers
 
     def rows(self, row_numbers: RowNumbers) -> list[pa.Array]:
         """The key columns, then the aggregates as they stand, of the keys in these rows."""
@@ -94,6 +107,21 @@ class AggregateTable:
         is_kept[row_numbers] = False
         self._index.remove(row_numbers, self._captures.newest)
         return keys
+
+    def keys_of(self, row_numbers: RowNumbers) -> list[pa.Array]:
+        """The key columns of these rows."""
+        return self._index.keys_of(row_numbers)
+
+    def numbers_of(self, row_numbers: RowNumbers) -> list[Array]:
+        """The accumulators of these rows, as they are kept."""
+        *accumulators, _ = self._columns.arrays
+        return [array[row_numbers] for array in accumulators]
+
+    def put(self, row_numbers: RowNumbers, numbers: Sequence[Array]) -> None:
+        """Set the accumulators of these rows."""
+        *accumulators, _ = self._columns.arrays
+        for array, values in zip(accumulators, numbers, strict=True):
+            array[row_numbers] = values
 
     def capture(self) -> "CapturedTable":
         return CapturedTable(

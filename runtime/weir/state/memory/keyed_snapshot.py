@@ -11,13 +11,10 @@ state is declared now (``weir.state.schema_evolution``); what cannot be read is 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from weir.core.ids import CheckpointId, Millis
 from weir.core.snapshots import KeyGroupRange
-from weir.errors import JobRejected
 from weir.ports.keyed_state import Key, Row
 from weir.ports.operators import KeyedSnapshot
 from weir.state.columns import columns_of, keys_of
@@ -25,28 +22,9 @@ from weir.state.layer_merge import REMOVED
 from weir.state.memory.keyed_states import KeyedColumn
 from weir.state.memory.row_index import FrozenColumn, RowIndex
 from weir.state.memory.snapshot_diff import Version, changes
-from weir.state.schema_evolution import incompatibilities, is_unchanged
+from weir.state.restored_rows import Keys, check_readable, rows_alive
 from weir.state.snapshot_files import KeyedState, write_keyed
-from weir.state.state_columns import EXPIRES_AT
-from weir.state.state_schema import AGGREGATES, KIND, StateSchema
-from weir.wire.keys import key_groups
-
-
-@dataclass(frozen=True, slots=True)
-class Keys:
-    """What the keys are made of, and how they are spread."""
-
-    fields: tuple[pa.Field, ...]
-    max_parallelism: int
-
-    @property
-    def names(self) -> list[str]:
-        return [field.name for field in self.fields]
-
-    def groups(self, columns: Sequence[pa.Array]) -> npt.NDArray[np.int32]:
-        batch = pa.RecordBatch.from_arrays(list(columns), self.names)
-        return key_groups(batch, self.names, self.max_parallelism)
-
+from weir.state.state_schema import KIND
 
 Known = Mapping[CheckpointId, Mapping[str, Version]]
 """Earlier captures to compare with, by checkpoint and by state."""
@@ -144,54 +122,16 @@ class _Writing:
         )
 
 
-def state_schema_of(state: KeyedColumn, keys: Keys) -> StateSchema:
-    """A state as it is declared."""
-    return StateSchema(state.name, state.kind, keys.fields, state.fields)
-
-
 def load(restored: KeyedState, row_index: RowIndex, state: KeyedColumn, keys: Keys) -> bool:
     """Put the rows of a file into the rows of their keys; whether it was declared differently."""
-    stored, declared = _stored_shape(restored), state_schema_of(state, keys)
-    if found := incompatibilities(stored, declared):
-        raise JobRejected(
-            f"state {state.name!r} cannot be read as it is declared now",
-            "; ".join(found),
-            "declare it as it was, or give the new one another name",
-        )
-    for key, its_rows in _rows_by_key(restored.table, state, keys, row_index.cursor.now).items():
+    is_unchanged = check_readable(restored, state, keys)
+    by_key: dict[Key, list[Row]] = {}
+    found = keys_of([restored.table.column(name) for name in keys.names])
+    alive = rows_alive(restored.table, state.fields, row_index.cursor.now)
+    for key, row in zip(found, alive, strict=True):
+        if row is not None:
+            by_key.setdefault(key, []).append(row)
+    for key, its_rows in by_key.items():
         row_index.seek(key)
         state.load(row_index.cursor.row_number, its_rows, row_index.cursor.now)
-    return not is_unchanged(stored, declared)
-
-
-def _rows_by_key(
-    table: pa.Table, state: KeyedColumn, keys: Keys, now: Millis
-) -> dict[Key, list[Row]]:
-    """The rows that are still alive; a field that the file does not have is null."""
-    names = table.column_names
-    nothing: list[object] = [None] * table.num_rows
-    columns = [
-        table.column(field.name).to_pylist() if field.name in names else nothing
-        for field in state.fields
-    ]
-    ages = EXPIRES_AT.name in names
-    expiries = table.column(EXPIRES_AT.name).to_pylist() if ages else nothing
-    by_key: dict[Key, list[Row]] = {}
-    found = keys_of([table.column(name) for name in keys.names])
-    for key, row, expiry in zip(found, zip(*columns, strict=True), expiries, strict=True):
-        if expiry is None or expiry > now:
-            by_key.setdefault(key, []).append(row)
-    return by_key
-
-
-def _stored_shape(restored: KeyedState) -> StateSchema:
-    schema = restored.table.schema
-    kind = (schema.metadata or {}).get(KIND, AGGREGATES.encode()).decode()
-    own = [field for field in schema if field.name not in restored.key_columns]
-    return StateSchema(
-        restored.name,
-        kind,
-        tuple(schema.field(name) for name in restored.key_columns),
-        tuple(field for field in own if field.name != REMOVED.name),
-        is_layer=REMOVED.name in schema.names,
-    )
+    return not is_unchanged

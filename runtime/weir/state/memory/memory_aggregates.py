@@ -4,16 +4,15 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from weir.core.ids import CheckpointId
 from weir.core.snapshots import KeyGroupRange
 from weir.ports.keyed_state import AGGREGATES_FILE, Aggregation, RowNumbers
 from weir.ports.operators import Batch, Captured, KeyedSnapshot
-from weir.state.layer_merge import REMOVED
+from weir.state.layer_merge import REMOVED, split_removed
 from weir.state.memory.aggregate_table import AggregateTable
 from weir.state.memory.change_history import CapturedChanges, ChangeHistory
-from weir.state.memory.keyed_snapshot import Keys
+from weir.state.restored_rows import Keys
 from weir.state.snapshot_files import KeyedState, write_keyed
 
 
@@ -73,7 +72,7 @@ class MemoryAggregates:
         """The files come in the order they were laid."""
         is_as_it_was = True
         for state in files:
-            removed, table = _without_removed(state.table)
+            removed, table = split_removed(state.table)
             if removed is not None:
                 self._table.remove_keys(removed)
             self._table.load(table)
@@ -102,12 +101,3 @@ def _layer(changed: pa.Table, removed: Sequence[pa.Table]) -> pa.Table:
     rows = pa.concat_tables([changed, *removed], promote_options="default")
     is_removed = np.arange(rows.num_rows) >= changed.num_rows
     return rows.append_column(REMOVED, pa.array(is_removed)).combine_chunks()
-
-
-def _without_removed(table: pa.Table) -> tuple[pa.Table | None, pa.Table]:
-    """The keys to remove, if it is a layer that has some, and the rows to take over after that."""
-    if REMOVED.name not in table.column_names:
-        return None, table
-    is_removed = table.column(REMOVED.name)
-    rows = table.drop_columns([REMOVED.name])
-    return rows.filter(is_removed), rows.filter(pc.invert(is_removed))

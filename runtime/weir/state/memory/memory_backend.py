@@ -23,6 +23,7 @@ from weir.state.memory.ttl import (
     ExpiringMapState,
     ExpiringValueState,
 )
+from weir.state.restored_rows import Keys
 from weir.state.snapshot_files import KeyedState, read_keyed
 
 S = TypeVar("S", bound=KeyedColumn)
@@ -35,7 +36,7 @@ class MemoryBackend:
 
     def __init__(self, place: TaskInfo, keys: Sequence[pa.Field]) -> None:
         self._place = place
-        self._keys = keyed_snapshot.Keys(tuple(keys), place.max_parallelism)
+        self._keys = Keys(tuple(keys), place.max_parallelism)
         self._groups = range_of(place.subtask.index, place.parallelism, place.max_parallelism)
         self._row_index = RowIndex()
         self._states: dict[str, KeyedColumn] = {}

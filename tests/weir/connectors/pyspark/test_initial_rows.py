@@ -18,6 +18,8 @@ from weir.state.snapshot_files import write_keyed
 from weir.state.state_schema import KIND
 from weir.wire.keys import key_groups
 
+pytestmark = pytest.mark.usefixtures("each_backend")
+
 INITIAL = schema_of("word string, begin long")
 ALL_GROUPS = KeyGroupRange(0, MAX_PARALLELISM - 1)
 

@@ -8,6 +8,8 @@ from processor_harness import ManualClock, ProcessorHarness
 from spark_processors import Fleeting, History, RunningTotal, Tally, Times
 from weir.errors import JobRejected
 
+pytestmark = pytest.mark.usefixtures("each_backend")
+
 
 class Doing(StatefulProcessor):
     """Calls what a test gives it, for each key of a batch."""
@@ -49,10 +51,8 @@ def test_a_map_state_keeps_entries_until_they_are_removed():
     job = ProcessorHarness(Tally()).begin()
     job.process({"word": "a", "amount": 7}, {"word": "a", "amount": 7})
 
-    assert job.process({"word": "a", "amount": 5}) == [
-        {"word": "a 7", "total": 2},
-        {"word": "a 5", "total": 1},
-    ]
+    counts = job.process({"word": "a", "amount": 5})
+    assert {row["word"]: row["total"] for row in counts} == {"a 7": 2, "a 5": 1}
     assert job.process({"word": "a", "amount": -7}) == [{"word": "a 5", "total": 1}]
 
 

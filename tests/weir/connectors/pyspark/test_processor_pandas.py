@@ -10,6 +10,8 @@ from spark_processors import FrameTotal
 from weir.dataflow.physical import RowsAs
 from weir.ports.user_code_errors import UserCodeFailed
 
+pytestmark = pytest.mark.usefixtures("each_backend")
+
 
 class Yielding(FrameTotal):
     """Yields what a test makes of each frame."""

@@ -10,6 +10,8 @@ from weir.core.snapshots import KeyGroupRange
 from weir.errors import JobRejected
 from weir.state.snapshot_files import read_keyed
 
+pytestmark = pytest.mark.usefixtures("each_backend")
+
 WORDS = [f"word {n}" for n in range(500)]
 ALL_GROUPS = KeyGroupRange(0, 127)
 

@@ -1,0 +1,145 @@
+"""One instance of RocksDB, with the operations that a backend needs, each for many keys at once.
+
+There is no write-ahead log: after a failure the state comes from a checkpoint. The instance and its
+files stay until it is closed and the last snapshot of it is released, so an upload may continue
+when its subtask has ended already.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from threading import Lock
+from typing import Any, TypeVar
+
+from rocksdict import Rdict, RdictIter, ReadOptions, WriteBatch, WriteOptions
+
+from weir.errors import Unavailable, WeirError
+from weir.state.rocksdb.rocksdb_memory import RocksDBMemory
+from weir.state.rocksdb.working_directory import WorkingDirectory
+
+T = TypeVar("T")
+
+RETRY_AFTER = 10.0
+_HIGHEST = 0xFF
+
+Entry = tuple[bytes, bytes]
+
+
+class Database:
+    """Entries in the order of their bytes."""
+
+    def __init__(self, directory: WorkingDirectory, memory: RocksDBMemory) -> None:
+        self.path = directory.new_instance()
+        self._directory = directory
+        self._writing = WriteOptions()
+        self._writing.disable_wal = True  # type: ignore[method-assign,assignment]  # a property
+        self._lock = Lock()
+        self._holders = 1
+        self._db = _explained(lambda: Rdict(str(self.path), memory.options()))
+
+    def get(self, entry: bytes) -> bytes | None:
+        value: bytes | None = _explained(lambda: self._db.get(entry))
+        return value
+
+    def multi_get(self, entries: Sequence[bytes]) -> list[bytes | None]:
+        wanted: Any = entries
+        values: Any = _explained(lambda: self._db.get(wanted)) if entries else ()
+        return list(values)
+
+    def write(self, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
+        """In one batch; None deletes."""
+        batch = WriteBatch(raw_mode=True)
+        for entry, value in changes:
+            if value is None:
+                batch.delete(entry)
+            else:
+                batch.put(entry, value)
+        _explained(lambda: self._db.write(batch, self._writing))
+
+    def write_pairs(self, entries: list[bytes], values: list[bytes]) -> None:
+        batch = WriteBatch(raw_mode=True)
+        put = batch.put
+        for entry, value in zip(entries, values, strict=True):
+            put(entry, value)
+        _explained(lambda: self._db.write(batch, self._writing))
+
+    def scan(self, first: bytes, stop: bytes) -> Iterator[Entry]:
+        """From the first up to, not including, the last."""
+        limits = ReadOptions()  # has the bytes of the bound, so it must outlive the iterator
+        limits.set_iterate_upper_bound(stop)
+        yield from self._db.items(from_key=first, read_opt=limits)
+
+    def delete_range(self, first: bytes, stop: bytes) -> None:
+        _explained(lambda: self._db.delete_range(first, stop, self._writing))
+
+    def snapshot(self) -> "HeldSnapshot":
+        with self._lock:
+            self._holders += 1
+        return HeldSnapshot(self._db, self._let_go)
+
+    def close(self) -> None:
+        self._let_go()
+
+    def _let_go(self) -> None:
+        with self._lock:
+            self._holders -= 1
+            if self._holders:
+                return
+        self._db.close()
+        self._directory.remove(self.path)
+
+
+class HeldSnapshot:
+    """The entries of one moment. Any one thread reads it at a time; it is released once.
+
+    It is an iterator that stands still until it is read: an iterator of RocksDB shows the moment
+    at which it was made, however long it lives.
+    """
+
+    def __init__(self, database: Rdict, let_go: Callable[[], None]) -> None:
+        self._settings = ReadOptions()  # must outlive the iterator
+        self._settings.fill_cache(False)  # type: ignore[call-arg]  # noqa: FBT003 - its stub lacks it
+        self._iterator: RdictIter | None = database.iter(self._settings)
+        self._let_go = let_go
+
+    def scan(self, first: bytes, stop: bytes) -> Iterator[Entry]:
+        """From the first up to, not including, the last."""
+        iterator = self._iterator
+        assert iterator is not None, "a released snapshot would be taken for an empty one"
+        iterator.seek(first)
+        while iterator.valid():
+            entry = iterator.key()
+            if entry >= stop:
+                return
+            yield entry, iterator.value()
+            iterator.next()
+        _explained(iterator.status)
+
+    def release(self) -> None:
+        if self._iterator is not None:
+            self._iterator = None
+            self._let_go()
+
+
+def after(prefix: bytes) -> bytes:
+    """The first bytes that are behind everything with this prefix."""
+    kept = prefix.rstrip(bytes([_HIGHEST]))
+    assert kept, "no prefix is of the highest bytes only"
+    return kept[:-1] + bytes([kept[-1] + 1])
+
+
+def _explained(call: Callable[[], T]) -> T:
+    try:
+        return call()
+    except WeirError:
+        raise
+    except Exception as problem:
+        raise explained(problem) from problem
+
+
+def explained(problem: Exception) -> Unavailable:
+    """What RocksDB reports, with what can be done about it."""
+    text = str(problem)
+    if "No space left" in text:
+        remedy = "make room on the disk of state.rocksdbLocalDir, or set it to a larger disk"
+        return Unavailable("RocksDB cannot write state", text, remedy, retry_after=RETRY_AFTER)
+    remedy = "check the disk of state.rocksdbLocalDir; the state is restored from a checkpoint"
+    return Unavailable("RocksDB failed", text, remedy, retry_after=RETRY_AFTER)

@@ -1,0 +1,256 @@
+"""Running aggregates in RocksDB, behind a table in memory that holds the keys in use.
+
+A batch is folded into the table, as in the memory backend; the keys that the table does not have
+are read first, all at once. When the table has as many keys as the memory allows, the operator
+emits what changed and gives its row numbers back, and the table is written in one batch and begins
+anew. So RocksDB is asked once for a batch of rows and written once for many batches.
+
+A capture is a snapshot of RocksDB and the table at the same moment, whose rows are newer.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from weir.core.snapshots import KeyGroupRange
+from weir.ports.keyed_state import AGGREGATES_FILE, Aggregation, RowNumbers
+from weir.ports.operators import Batch, Captured, KeyedSnapshot
+from weir.state.accumulators import Accumulator, count_of
+from weir.state.changed_rows import distinct
+from weir.state.layer_merge import split_removed
+from weir.state.memory.aggregate_table import AggregateTable, CapturedTable
+from weir.state.restored_rows import Keys
+from weir.state.rocksdb.database import Database, Entry, HeldSnapshot
+from weir.state.rocksdb.key_codec import KeyCodec, bytes_of, group_bytes
+from weir.state.rocksdb.rocksdb_memory import RocksDBMemory
+from weir.state.snapshot_files import (
+    KEY_GROUP,
+    ROWS_PER_BATCH,
+    FileHeader,
+    KeyedState,
+    write_sorted,
+)
+from weir.wire.numpy_columns import arrow_of, dtype_of
+
+Array = npt.NDArray[Any]
+
+MOST_ROWS = 1 << 18
+"""Of the table, so that writing it back never takes long."""
+
+_BYTES_OF_A_KEY = 128
+_GROUP_BYTES = 2
+_FIRST, _BEHIND = b"\0\0", b"\xff\0"
+
+
+class AccumulatorCodec:
+    """The accumulators of a key as bytes: their numbers, one after the other."""
+
+    def __init__(self, accumulators: Sequence[Accumulator]) -> None:
+        self._dtypes = [dtype_of(one.kind) for one in accumulators]
+        self.width = sum(dtype.itemsize for dtype in self._dtypes)
+
+    def encode(self, arrays: Sequence[Array]) -> list[bytes]:
+        cells = [
+            np.ascontiguousarray(array, dtype).view(np.uint8).reshape(len(array), dtype.itemsize)
+            for array, dtype in zip(arrays, self._dtypes, strict=True)
+        ]
+        return bytes_of(np.hstack(cells))
+
+    def decode(self, values: Sequence[bytes]) -> list[Array]:
+        cells = np.frombuffer(b"".join(values), np.uint8).reshape(len(values), self.width)
+        arrays, at = [], 0
+        for dtype in self._dtypes:
+            part = np.ascontiguousarray(cells[:, at : at + dtype.itemsize])
+            arrays.append(part.view(dtype).ravel())
+            at += dtype.itemsize
+        return arrays
+
+
+class RocksDBAggregates:
+    """Aggregates by key. Belongs to the mailbox thread."""
+
+    def __init__(
+        self,
+        keys: Keys,
+        requested: tuple[Sequence[Aggregation], pa.Schema],
+        groups: KeyGroupRange,
+        database: Database,
+        memory: RocksDBMemory,
+    ) -> None:
+        self._keys = keys
+        self._requested = requested
+        self._groups = groups
+        self._database = database
+        self._memory = memory
+        self._codec = KeyCodec(keys.fields)
+        self._table = self._new_table()
+        self._is_read = np.zeros(0, np.bool_)
+        """Which rows of the table hold their key's aggregates; a row may get another key."""
+        self._accumulators = AccumulatorCodec(self._table.accumulators)
+
+    @property
+    def size(self) -> int:
+        return self._table.size
+
+    def update(self, batch: Batch) -> RowNumbers:
+        row_numbers = self._table.row_numbers(batch)
+        self._read_new(row_numbers)
+        self._table.fold(row_numbers, batch)
+        return row_numbers
+
+    def remove(self, row_numbers: RowNumbers) -> None:
+        row_numbers = distinct(row_numbers)
+        keys = self._table.remove(row_numbers)
+        self._is_read[row_numbers] = False
+        self._delete(keys)
+
+    def rows(self, row_numbers: RowNumbers) -> list[pa.Array]:
+        return self._table.rows(row_numbers)
+
+    def is_full(self) -> bool:
+        row_bytes = _BYTES_OF_A_KEY + self._accumulators.width
+        return self.size >= min(MOST_ROWS, self._memory.unwritten_bytes // row_bytes)
+
+    def write_back(self) -> None:
+        """Write the table to RocksDB and begin a new one."""
+        self._write(self._table, np.flatnonzero(self._is_read))
+        self._table = self._new_table()
+        self._is_read = np.zeros(0, np.bool_)
+
+    def capture(self) -> Captured:
+        table, snapshot = self._table.capture(), self._database.snapshot()
+        writing = AggregatesWriting(
+            table, snapshot, self._keys, self._table.accumulators, self._database.path
+        )
+
+        def release() -> None:
+            table.release()
+            snapshot.release()
+
+        piece = KeyedSnapshot(self._groups, writing.whole, AGGREGATES_FILE)
+        return Captured(keyed=(piece,), release=release)
+
+    def restore(self, files: Sequence[KeyedState]) -> None:
+        """The files come in the order they were laid; the rows of a later one are newer."""
+        for state in files:
+            removed, rows = split_removed(state.table)
+            self._table.places(rows.schema)
+            for batch in () if removed is None else removed.to_batches():
+                self._delete(batch.columns[: len(self._keys.fields)])
+            for batch in rows.to_batches(max_chunksize=ROWS_PER_BATCH):
+                table = self._new_table()
+                table.load(pa.Table.from_batches([batch]))
+                self._write(table, np.arange(table.size))
+
+    def _new_table(self) -> AggregateTable:
+        return AggregateTable(self._keys.names, *self._requested)
+
+    def _entries(self, columns: Sequence[pa.Array]) -> list[bytes]:
+        groups = group_bytes(self._keys.groups(columns))
+        return [group + key for group, key in zip(groups, self._codec.encode(columns), strict=True)]
+
+    def _read_new(self, row_numbers: RowNumbers) -> None:
+        """Read the keys that the table did not have."""
+        if self._table.size > len(self._is_read):
+            longer = np.zeros(2 * self._table.size, np.bool_)
+            longer[: len(self._is_read)] = self._is_read
+            self._is_read = longer
+        new = row_numbers[~self._is_read[row_numbers]]
+        if len(new):
+            new = distinct(new)
+            self._read(new)
+            self._is_read[new] = True
+
+    def _delete(self, keys: Sequence[pa.Array]) -> None:
+        self._database.write((entry, None) for entry in self._entries(keys))
+
+    def _read(self, row_numbers: RowNumbers) -> None:
+        """Fill the rows of these keys."""
+        values = self._database.multi_get(self._entries(self._table.keys_of(row_numbers)))
+        present = [value for value in values if value is not None]
+        if present:
+            known = np.fromiter((value is not None for value in values), np.bool_, len(values))
+            self._table.put(row_numbers[known], self._accumulators.decode(present))
+
+    def _write(self, table: AggregateTable, row_numbers: RowNumbers) -> None:
+        for begin in range(0, len(row_numbers), ROWS_PER_BATCH):
+            some = row_numbers[begin : begin + ROWS_PER_BATCH]
+            entries = self._entries(table.keys_of(some))
+            values = self._accumulators.encode(table.numbers_of(some))
+            self._database.write_pairs(entries, values)
+
+
+class AggregatesWriting:
+    """Writes what was captured; called on an upload thread, while processing continues."""
+
+    def __init__(
+        self,
+        table: CapturedTable,
+        snapshot: HeldSnapshot,
+        keys: Keys,
+        accumulators: Sequence[Accumulator],
+        directory: Path,
+    ) -> None:
+        self._table = table
+        self._snapshot = snapshot
+        self._keys = keys
+        self._accumulators = accumulators
+        self._codec = KeyCodec(keys.fields)
+        self._numbers = AccumulatorCodec(accumulators)
+        self._path = directory.with_name(f"{directory.name}-{id(self)}.arrow")
+
+    def whole(self) -> pa.Buffer:
+        kept = (pa.field(one.name, one.kind) for one in self._accumulators)
+        schema = pa.schema([KEY_GROUP, *self._keys.fields, *kept])
+        header = FileHeader(AGGREGATES_FILE, self._keys.names, self._keys.max_parallelism)
+        return write_sorted(self._path, header, schema, self._batches(schema))
+
+    def _batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Sorted by key group: entries as they come, with the table's rows of the groups before."""
+        newer = self._table.read().combine_chunks()
+        columns = [column.combine_chunks() for column in newer.columns[: len(self._keys.fields)]]
+        groups = self._keys.groups(columns)
+        keys = group_bytes(groups)
+        hidden = {group + key for group, key in zip(keys, self._codec.encode(columns), strict=True)}
+        order = np.argsort(groups, kind="stable")
+        sorted_groups = groups[order]
+        newer = newer.take(pa.array(order)).add_column(0, KEY_GROUP, pa.array(sorted_groups))
+        emitted = 0
+        for older in _chunks(self._snapshot.scan(_FIRST, _BEHIND), hidden):
+            batch = self._older(older, schema)
+            last = batch.column(0)[batch.num_rows - 1].as_py()
+            until = int(np.searchsorted(sorted_groups, last))
+            both = [batch, *newer.slice(emitted, until - emitted).to_batches()]
+            emitted = max(until, emitted)
+            merged = pa.Table.from_batches([one.cast(schema) for one in both], schema)
+            yield from merged.sort_by(KEY_GROUP.name).combine_chunks().to_batches()
+        yield from newer.slice(emitted).cast(schema).to_batches()
+
+    def _older(self, entries: Sequence[Entry], schema: pa.Schema) -> pa.RecordBatch:
+        keys, values = zip(*entries, strict=True)
+        columns, _ = self._codec.decode(keys, _GROUP_BYTES)
+        first_bytes = b"".join(key[:_GROUP_BYTES] for key in keys)
+        groups = pa.array(np.frombuffer(first_bytes, ">u2").astype(np.int32))
+        arrays = dict(zip(self._accumulators, self._numbers.decode(values), strict=True))
+        kept = []
+        for one, numbers in arrays.items():
+            count = None if one.reduction.counts else arrays[count_of(one.column)]
+            kept.append(arrow_of(numbers, None if count is None else count > 0, one.kind))
+        return pa.RecordBatch.from_arrays([groups, *columns, *kept], schema=schema)
+
+
+def _chunks(entries: Iterator[Entry], hidden: set[bytes]) -> Iterator[list[Entry]]:
+    """Those that are not hidden, so many at a time."""
+    chunk: list[Entry] = []
+    for entry in entries:
+        if entry[0] not in hidden:
+            chunk.append(entry)
+            if len(chunk) == ROWS_PER_BATCH:
+                yield chunk
+                chunk = []
+    if chunk:
+        yield chunk

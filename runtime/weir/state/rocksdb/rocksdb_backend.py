@@ -1,0 +1,246 @@
+"""Keeps the keyed state of a subtask in RocksDB, on the disk of its executor."""
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import TypeVar
+
+import pyarrow as pa
+
+from weir.api.state_config import StateConfig
+from weir.core.ids import CheckpointId
+from weir.core.key_groups import range_of
+from weir.ports.keyed_state import AGGREGATES_FILE, Aggregation, Key, Rows, TimeMode
+from weir.ports.operators import Captured, KeyedSnapshot, RestoredState, TaskInfo
+from weir.state.columns import columns_of, keys_of
+from weir.state.layer_merge import merge_layers
+from weir.state.restored_rows import Keys
+from weir.state.rocksdb.database import Database, after
+from weir.state.rocksdb.key_codec import KeyCodec, group_bytes
+from weir.state.rocksdb.key_cursor import KeyCursor
+from weir.state.rocksdb.rocksdb_aggregates import RocksDBAggregates
+from weir.state.rocksdb.rocksdb_memory import RocksDBMemory
+from weir.state.rocksdb.rocksdb_snapshot import (
+    GROUP_BYTES,
+    HEAD_BYTES,
+    StateWriting,
+    entries_of,
+    load,
+)
+from weir.state.rocksdb.rocksdb_states import (
+    RocksDBListState,
+    RocksDBMapState,
+    RocksDBValueState,
+    StoredState,
+    expiry_of,
+)
+from weir.state.rocksdb.rocksdb_timers import BY_TIME, RocksDBTimers
+from weir.state.rocksdb.working_directory import WorkingDirectory
+from weir.state.rocksdb.write_buffer import WriteBuffer
+from weir.state.snapshot_files import KeyedState, read_keyed
+
+S = TypeVar("S", bound=StoredState)
+
+SWEPT_AT_ONCE = 512
+"""How many entries a call of ``expire`` looks at."""
+
+
+class RocksDBBackends:
+    """Makes the backends of one slot, which share its memory and its directory."""
+
+    def __init__(self, config: StateConfig) -> None:
+        self._memory = RocksDBMemory(config.rocksdb_memory)
+        self._directory = WorkingDirectory(config.rocksdb_local_dir)
+
+    def __call__(self, place: TaskInfo, keys: Sequence[pa.Field]) -> "RocksDBBackend":
+        return RocksDBBackend(place, keys, self._memory, self._directory)
+
+
+class RocksDBBackend:
+    """The state of one subtask's keys: running aggregates, or states of one key at a time."""
+
+    def __init__(
+        self,
+        place: TaskInfo,
+        keys: Sequence[pa.Field],
+        memory: RocksDBMemory,
+        directory: WorkingDirectory,
+    ) -> None:
+        self._keys = Keys(tuple(keys), place.max_parallelism)
+        self._codec = KeyCodec(self._keys.fields)
+        self._groups = range_of(place.subtask.index, place.parallelism, place.max_parallelism)
+        self._memory = memory
+        self._database = Database(directory, memory)
+        memory.opened()
+        self._buffer = WriteBuffer(self._database)
+        self._states: dict[str, StoredState] = {}
+        self._numbers = 0
+        self._aggregates: RocksDBAggregates | None = None
+        self._encoded: dict[Key, tuple[bytes, bytes]] = {}
+        self._swept = b""
+        self.cursor = KeyCursor()
+
+    # -- declarations
+
+    def aggregates(self, aggregates: Sequence[Aggregation], schema: pa.Schema) -> RocksDBAggregates:
+        self._aggregates = RocksDBAggregates(
+            self._keys, (aggregates, schema), self._groups, self._database, self._memory
+        )
+        return self._aggregates
+
+    def value_state(self, name: str, rows: Rows, ttl_ms: int | None = None) -> RocksDBValueState:
+        at = (name, self._next_number())
+        return self._declared(RocksDBValueState(at, self._buffer, self.cursor, rows, ttl_ms))
+
+    def list_state(self, name: str, rows: Rows, ttl_ms: int | None = None) -> RocksDBListState:
+        at = (name, self._next_number())
+        return self._declared(RocksDBListState(at, self._buffer, self.cursor, rows, ttl_ms))
+
+    def map_state(
+        self, name: str, user_keys: Rows, rows: Rows, ttl_ms: int | None = None
+    ) -> RocksDBMapState:
+        at, both = (name, self._next_number()), (user_keys, rows)
+        return self._declared(RocksDBMapState(at, self._buffer, self.cursor, both, ttl_ms))
+
+    def timers(self, mode: TimeMode) -> RocksDBTimers:
+        stored = self._database, self._buffer
+        number = self._next_number()
+        return self._declared(RocksDBTimers(number, stored, self.cursor, mode, self._keys_behind))
+
+    def drop(self, name: str) -> None:
+        if (state := self._states.pop(name, None)) is not None:
+            self._buffer.flush()
+            for group in range(self._keys.max_parallelism):
+                first = group.to_bytes(GROUP_BYTES, "big") + state.number
+                self._database.delete_range(first, after(first))
+
+    # -- one key at a time
+
+    def prefetch(self, keys: Sequence[Key]) -> None:
+        if not keys:
+            return
+        encoded = self._encode(keys)
+        self._encoded = dict(zip(keys, encoded, strict=True))
+        values = [s.number for s in self._states.values() if isinstance(s, RocksDBValueState)]
+        self._buffer.fetch(group + number + key for number in values for group, key in encoded)
+
+    def seek(self, key: Key) -> None:
+        if self._buffer.bytes > self._memory.unwritten_bytes:
+            self._buffer.flush()
+        found = self._encoded.get(key)
+        if found is None:
+            (found,) = self._encode([key])
+        cursor = self.cursor
+        cursor.key = key
+        cursor.group, cursor.encoded = found
+
+    def settle(self) -> None:
+        """A key is its entries, so one without any is forgotten already."""
+        self.cursor.may_be_empty = False
+
+    def keys_with(self, name: str) -> list[Key]:
+        self._buffer.flush()
+        entries = entries_of(self._database, self._states[name].number, self._keys.max_parallelism)
+        found = [entry for entry, _ in entries]
+        columns, _ = self._codec.decode(found, HEAD_BYTES)
+        return list(dict.fromkeys(keys_of(columns)))
+
+    def expire(self) -> None:
+        expiring = {state.number for state in self._states.values() if state.expires}
+        if not expiring:
+            return
+        self._buffer.flush()
+        seen = list(islice(self._database.scan(self._swept, BY_TIME), SWEPT_AT_ONCE))
+        self._swept = seen[-1][0] if len(seen) == SWEPT_AT_ONCE else b""
+        self._database.write(
+            (entry, None)
+            for entry, value in seen
+            if entry[GROUP_BYTES:HEAD_BYTES] in expiring and expiry_of(value) <= self.cursor.now
+        )
+
+    # -- snapshots
+
+    def needs_flush(self) -> bool:
+        return self._aggregates is not None and self._aggregates.is_full()
+
+    def flushed(self) -> None:
+        if self._aggregates is not None and self._aggregates.is_full():
+            self._aggregates.write_back()
+
+    def capture(self, checkpoint: CheckpointId) -> Captured:
+        if self._aggregates is not None:
+            return self._aggregates.capture()
+        self._buffer.flush()
+        if next(self._database.scan(b"\0", BY_TIME), None) is None:
+            return Captured()
+        snapshot = self._database.snapshot()
+        states = sorted(filter(_is_kept, self._states.values()), key=_is_ours)
+        return Captured(
+            keyed=tuple(
+                KeyedSnapshot(
+                    self._groups,
+                    StateWriting(
+                        state,
+                        snapshot,
+                        self._keys,
+                        self._codec,
+                        self.cursor.now,
+                        self._database.path.with_suffix(f".{checkpoint}.{state.number.hex()}"),
+                    ).whole,
+                    state.name,
+                )
+                for state in states
+            ),
+            release=snapshot.release,
+        )
+
+    def restore(self, restored_state: RestoredState) -> list[str]:
+        files: dict[str, list[KeyedState]] = {}
+        for groups, data in restored_state.keyed:
+            state = read_keyed(data, groups)
+            files.setdefault(state.name, []).append(state)
+        if self._aggregates is not None:
+            self._aggregates.restore(files.pop(AGGREGATES_FILE, []))
+        for name, layers in files.items():
+            if name in self._states:
+                self._load(layers)
+        return [name for name in files if name not in self._states]
+
+    def completed(self, checkpoint: CheckpointId) -> None:
+        """Every snapshot is whole."""
+
+    def close(self) -> None:
+        self._memory.closed()
+        self._database.close()
+
+    def _declared(self, state: S) -> S:
+        self._states[state.name] = state
+        return state
+
+    def _next_number(self) -> bytes:
+        self._numbers += 1
+        return self._numbers.to_bytes(HEAD_BYTES - GROUP_BYTES, "big")
+
+    def _encode(self, keys: Sequence[Key]) -> list[tuple[bytes, bytes]]:
+        columns = columns_of(keys, self._keys.fields)
+        groups = group_bytes(self._keys.groups(columns))
+        return list(zip(groups, self._codec.encode(columns), strict=True))
+
+    def _keys_behind(self, whose: Sequence[bytes]) -> list[Key]:
+        """Of a key group and the bytes of a key."""
+        columns, _ = self._codec.decode(whose, GROUP_BYTES)
+        return keys_of(columns)
+
+    def _load(self, files: Sequence[KeyedState]) -> None:
+        state = self._states[files[0].name]
+        for part in merge_layers(files):
+            for loaded in load(part, self._database, state, self._keys, self.cursor.now):
+                if isinstance(state, RocksDBTimers):
+                    state.loaded(loaded)
+
+
+def _is_kept(state: StoredState) -> bool:
+    return not (isinstance(state, RocksDBTimers) and state.mode is TimeMode.NONE)
+
+
+def _is_ours(state: StoredState) -> bool:
+    return state.name.startswith("$")

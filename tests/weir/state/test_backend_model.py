@@ -1,0 +1,188 @@
+"""Random use of a backend, beside dictionaries that do the same."""
+
+import copy
+from itertools import count
+
+import pyarrow as pa
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from captured_state import a_place
+from weir.core.ids import CheckpointId, Millis
+from weir.dataflow.types import schema_of
+from weir.ports.keyed_state import TimeMode
+from weir.ports.operators import RestoredState
+from weir.state.row_types import RowType
+
+KEYS = (pa.field("word", pa.string()), pa.field("n", pa.int32()))
+SOME_KEYS = [("a", 1), ("a", None), ("", 1), ("a\0", 1), (None, None)]
+TTL_MS = 50
+
+keys = st.sampled_from(SOME_KEYS)
+numbers = st.integers(-3, 3)
+
+
+def rows_of(ddl):
+    return RowType("state 's'", schema_of(ddl))
+
+
+class Model:
+    """What the states of all keys hold."""
+
+    def __init__(self):
+        self.values, self.lists, self.maps, self.timers = {}, {}, {}, {}
+
+    def content(self, key, now):
+        value, expires_at = self.values.get(key, (None, 0))
+        alive = {u: v for u, (v, at) in self.maps.get(key, {}).items() if at > now}
+        rows = list(self.lists.get(key, ()))
+        return value if expires_at > now else None, rows, alive, sorted(self.timers.get(key, ()))
+
+
+class Backend:
+    """The same states in a backend: a value and a map with a time to live."""
+
+    def __init__(self, make):
+        self.backend = make(a_place(), KEYS)
+        self.timers = self.backend.timers(TimeMode.EVENT_TIME)
+        self.value = self.backend.value_state("value", rows_of("n long"), TTL_MS)
+        self.list = self.backend.list_state("list", rows_of("n long"))
+        self.map = self.backend.map_state("map", rows_of("t string"), rows_of("n long"), TTL_MS)
+
+    def content(self, key):
+        self.backend.seek(key)
+        found = (
+            self.value.get(),
+            list(self.list.get()),
+            dict(self.map.items()),
+            list(self.timers.of_key()),
+        )
+        if self.backend.cursor.may_be_empty:
+            self.backend.settle()
+        return found
+
+
+class Machine(RuleBasedStateMachine):
+    """A batch announces some keys; between batches there are captures, sweeps and restores."""
+
+    make = None
+
+    @initialize()
+    def begin(self):
+        self.model, self.tested = Model(), Backend(self.make)
+        self.now = 0
+        self.held = None
+        self.checkpoints = count(1)
+
+    def at(self, key):
+        self.tested.backend.seek(key)
+        return self.tested
+
+    @rule(some=st.lists(keys, unique=True), passed=st.integers(0, 30))
+    def begin_batch(self, some, passed):
+        self.now += passed
+        self.tested.backend.cursor.now = Millis(self.now)
+        self.tested.backend.expire()
+        self.tested.backend.prefetch(some)
+
+    @rule(key=keys, n=numbers)
+    def update_value(self, key, n):
+        self.at(key).value.update((n,))
+        self.model.values[key] = ((n,), self.now + TTL_MS)
+
+    @rule(key=keys)
+    def clear_value(self, key):
+        self.at(key).value.clear()
+        self.tested.backend.settle()
+        self.model.values.pop(key, None)
+
+    @rule(key=keys, more=st.lists(numbers, max_size=3), replaces=st.booleans())
+    def write_list(self, key, more, replaces):
+        rows = [(n,) for n in more]
+        state = self.at(key).list
+        (state.put if replaces else state.extend)(rows)
+        self.tested.backend.settle()
+        self.model.lists[key] = [*([] if replaces else self.model.lists.get(key, ())), *rows]
+
+    @rule(key=keys, user_key=st.sampled_from(["", "x", "xy"]), n=numbers)
+    def update_map(self, key, user_key, n):
+        self.at(key).map.update((user_key,), (n,))
+        self.model.maps.setdefault(key, {})[user_key,] = ((n,), self.now + TTL_MS)
+
+    @rule(key=keys, user_key=st.sampled_from(["", "x", "xy"]))
+    def remove_from_map(self, key, user_key):
+        self.at(key).map.remove((user_key,))
+        self.tested.backend.settle()
+        self.model.maps.get(key, {}).pop((user_key,), None)
+
+    @rule(key=keys)
+    def clear_map(self, key):
+        self.at(key).map.clear()
+        self.tested.backend.settle()
+        self.model.maps.pop(key, None)
+
+    @rule(key=keys, expiry=numbers, is_set=st.booleans())
+    def change_timer(self, key, expiry, is_set):
+        timers = self.at(key).timers
+        (timers.register if is_set else timers.delete)(expiry)
+        self.tested.backend.settle()
+        known = self.model.timers.setdefault(key, set())
+        (known.add if is_set else known.discard)(expiry)
+
+    @rule()
+    def fire(self):
+        earliest = min((t for times in self.model.timers.values() for t in times), default=None)
+        assert self.tested.timers.earliest() == earliest
+        if earliest is not None:
+            key, expiry = self.tested.timers.seek_earliest()
+            self.tested.timers.delete(expiry)
+            self.tested.backend.settle()
+            self.model.timers[key].remove(expiry)
+
+    @rule(key=keys)
+    def read(self, key):
+        assert self.tested.content(key) == self.model.content(key, self.now)
+
+    @precondition(lambda self: self.held is None)
+    @rule()
+    def capture(self):
+        captured = self.tested.backend.capture(CheckpointId(next(self.checkpoints)))
+        self.held = captured, copy.deepcopy(self.model), self.now
+
+    @precondition(lambda self: self.held is not None)
+    @rule()
+    def fail_and_restore(self):
+        """All since the capture is undone, though it was written only now."""
+        captured, self.model, self.now = self.held
+        self.held = None
+        files = [(piece.groups, piece.write()) for piece in captured.keyed]
+        captured.release()
+        self.tested.backend.close()
+        self.tested = Backend(self.make)
+        self.tested.backend.cursor.now = Millis(self.now)
+        self.tested.backend.restore(RestoredState(keyed=files))
+        for key in SOME_KEYS:
+            assert self.tested.content(key) == self.model.content(key, self.now)
+
+    def teardown(self):
+        if self.held is not None:
+            self.held[0].release()
+        self.tested.backend.close()
+
+
+@pytest.mark.timeout(120)
+def test_a_backend_does_what_dictionaries_do(make_backend):
+    """S1 S3 S14: values, lists, maps, timers and times to live, through captures and restores."""
+    machine = type("MachineOfBackend", (Machine,), {"make": staticmethod(make_backend)})
+
+    run_state_machine_as_test(
+        machine, settings=settings(max_examples=60, stateful_step_count=40, deadline=None)
+    )
