@@ -11,6 +11,7 @@ state is declared now (``weir.state.schema_evolution``); what cannot be read is 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from weir.core.ids import CheckpointId, Millis
