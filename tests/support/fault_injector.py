@@ -26,6 +26,7 @@ from weir.driver.slot_registry import SlotRegistry
 from weir.driver.storage_actions import StorageActions
 from weir.exchange import Run
 from weir.slot.mailbox import Mailbox
+from weir.slot.merged_files import MergedFiles
 from weir.slot.snapshot_writer import SnapshotWriter
 from weir.slot.subtask_runner import SubtaskRunner
 from weir.wire.control_messages import EventReported
@@ -161,6 +162,7 @@ def inject_slot_faults() -> None:
     injector.at(Mailbox, "_arrive", barriers.out_of_turn)
     injector.at(SubtaskRunner, "_capture", _always(Step.CAPTURE))
     injector.at(SnapshotWriter, "_write", _always(Step.UPLOAD))
+    injector.at(MergedFiles, "_write", _always(Step.UPLOAD))
     injector.at(SnapshotWriter, "_upload_in_flight", _always(Step.IN_FLIGHT))
     injector.at(SubtaskRunner, "_report_ack", _always(Step.ACK), (Moment.BEFORE,))
     injector.at(SubtaskRunner, "_carry_out", _completions_heard)

@@ -58,16 +58,27 @@ class JobSetting:
 
     def varied(self, dice: random.Random) -> Self:
         """Another job to which the same promises are made."""
-        return replace(
-            self,
-            splits=dice.choice((2, 3)),
-            keys=dice.choice((50, 500, 3_000)),
-            interval_ms=dice.choice((300, 400, 500)),
-        ).having(
-            ("weir.checkpointing.inlineThreshold", dice.choice(("0 B", "20 KiB"))),
-            ("weir.checkpointing.incremental", dice.choice(("false", "true"))),
-            ("weir.state.localRecovery", dice.choice(("false", "true"))),
-            ("weir.state.backend", dice.choice(("hashmap", "rocksdb"))),
+        return (
+            replace(
+                self,
+                splits=dice.choice((2, 3)),
+                keys=dice.choice((50, 500, 3_000)),
+                interval_ms=dice.choice((300, 400, 500)),
+            )
+            .having(
+                ("weir.checkpointing.inlineThreshold", dice.choice(("0 B", "20 KiB"))),
+                ("weir.checkpointing.incremental", dice.choice(("false", "true"))),
+                ("weir.state.localRecovery", dice.choice(("false", "true"))),
+                ("weir.state.backend", dice.choice(("hashmap", "rocksdb"))),
+            )
+            .merging(dice)
+        )
+
+    def merging(self, dice: random.Random) -> Self:
+        """The same, often with merged files, in a pool that blocks or does not."""
+        return self.having(
+            ("weir.checkpointing.fileMerging.enabled", dice.choice(("false", "true", "true"))),
+            ("weir.checkpointing.fileMerging.poolBlocking", dice.choice(("false", "true"))),
         )
 
     def sized(self, *, rows: int, rate: int) -> Self:

@@ -249,6 +249,8 @@ def inspect(
         _print(json.dumps(shown, indent=1, default=inspect_output.in_json))
     else:
         _print(inspect_output.headline(description))
+        for line in inspect_output.file_statistics(description):
+            _print(line)
         Console().print(inspect_output.of_operators(operators))
         for note in (note for each in operators for note in inspect_output.notes(each)):
             _print(note)

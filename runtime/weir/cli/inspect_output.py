@@ -50,6 +50,17 @@ def headline(description: Description) -> str:
     )
 
 
+def file_statistics(description: Description) -> Iterator[str]:
+    """What file merging has done to the snapshot, if it has done something."""
+    files = description.files
+    if files.is_merged:
+        yield (
+            f"{files.logical_files} pieces of {number_format.size(files.logical_bytes)} in"
+            f" {files.physical_files} files of {number_format.size(files.physical_bytes)},"
+            f" space amplification {files.amplification:.2f}"
+        )
+
+
 def of_operators(operators: list[OperatorDescription]) -> Table:
     table = Table("operator", "subtasks", "max", "state", "kind", box=SIMPLE_HEAD)
     for heading in ("rows", "size", "files"):
@@ -148,6 +159,13 @@ def as_json(description: Description, operators: list[OperatorDescription]) -> d
         "kind": manifest.kind,
         "takenAt": manifest.taken_at,
         "bytes": manifest.bytes,
+        "files": {
+            "logicalFiles": description.files.logical_files,
+            "logicalBytes": description.files.logical_bytes,
+            "physicalFiles": description.files.physical_files,
+            "physicalBytes": description.files.physical_bytes,
+            "spaceAmplification": round(description.files.amplification, 3),
+        },
         "problems": [str(problem) for problem in description.problems],
         "operators": [_operator_json(operator) for operator in operators],
     }
@@ -177,7 +195,7 @@ def _keyed_json(state: KeyedDescription) -> dict[str, object]:
         "rows": state.rows,
         "isLayered": state.is_layered,
         "bytes": state.bytes,
-        "files": [handle.file.path for handle in state.handles if handle.file.path],
+        "files": [*dict.fromkeys(h.file.path for h in state.handles if h.file.path)],
         "keyColumns": list(state.key_columns),
         "schema": types_of(state),
     }

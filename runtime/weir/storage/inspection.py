@@ -27,10 +27,11 @@ from weir.core.snapshots import (
     Transaction,
     Width,
 )
+from weir.core.space_amplification import amplification
 from weir.errors import JobRejected
 from weir.ports.sources import SPLITS, CheckpointedSplit
 from weir.storage import manifests, state_files
-from weir.storage.object_store import ObjectStore
+from weir.storage.object_store import NotFound, ObjectStore
 
 
 class Header(Protocol):
@@ -84,7 +85,7 @@ class KeyedDescription:
     @property
     def files(self) -> int:
         """How many lie beside the manifest; all others are inside it."""
-        return sum(1 for handle in self.handles if handle.file.path)
+        return len({handle.file.path for handle in self.handles if handle.file.path})
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,27 @@ class OperatorDescription:
 
 
 @dataclass(frozen=True, slots=True)
+class FileStatistics:
+    """The files of a snapshot, and the pieces of state in them; inline state is in none."""
+
+    logical_files: int
+    logical_bytes: int
+    physical_files: int
+    physical_bytes: int
+
+    @property
+    def is_merged(self) -> bool:
+        return (self.logical_files, self.logical_bytes) != (
+            self.physical_files,
+            self.physical_bytes,
+        )
+
+    @property
+    def amplification(self) -> float:
+        return amplification(self.physical_bytes, self.logical_bytes)
+
+
+@dataclass(frozen=True, slots=True)
 class Description:
     """A whole snapshot."""
 
@@ -133,6 +155,7 @@ class Description:
     operators: tuple[OperatorDescription, ...]
     problems: tuple[JobRejected, ...]
     """Files that cannot be restored from, each with its path, the cause and the remedy."""
+    files: FileStatistics
 
     @property
     def by_uid(self) -> dict[OperatorId, OperatorDescription]:
@@ -161,7 +184,26 @@ def describe(store: ObjectStore, manifest: Manifest, opening: StateFileReaders) 
     operators = tuple(
         look.operator(manifest, width, subtasks[width.operator]) for width in manifest.widths
     )
-    return Description(manifest, operators, tuple(look.problems))
+    return Description(manifest, operators, tuple(look.problems), _file_statistics(store, manifest))
+
+
+def _file_statistics(store: ObjectStore, manifest: Manifest) -> FileStatistics:
+    segments = {file.segment: file for file in manifest.files()}
+    paths = {file.path for file in segments.values()}
+    return FileStatistics(
+        logical_files=len(segments),
+        logical_bytes=sum(file.bytes for file in segments.values()),
+        physical_files=len(paths),
+        physical_bytes=sum(_size(store, path) for path in paths),
+    )
+
+
+def _size(store: ObjectStore, path: str) -> int:
+    """A file that is missing is among the problems."""
+    try:
+        return store.size(path)
+    except NotFound:
+        return 0
 
 
 def operators_of(description: Description, uid: str) -> list[OperatorDescription]:

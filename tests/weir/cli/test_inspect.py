@@ -2,12 +2,15 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
 from golden_savepoint import EXPECTED, GOLDEN
 from weir.cli.__main__ import app
+from weir.cli.inspect_output import as_json, describe_snapshot, file_statistics
+from weir.storage.inspection import FileStatistics
 
 
 @pytest.fixture(autouse=True)
@@ -44,6 +47,25 @@ def test_rows_of_a_state_can_be_shown():
     rows = table[heading + 2 :]
     assert len(rows) == 3
     assert all([int(total), int(n)] == EXPECTED["total"][key] for _, key, total, n in rows)
+
+
+def test_merged_files_are_shown_with_what_they_cost():
+    """S6, U2: pieces and files, their bytes, and the space amplification; else not a word."""
+    kib = 1024
+    golden = describe_snapshot(f"file://{GOLDEN}")[1]
+    merged = replace(golden, files=FileStatistics(12, 100 * kib, 3, 150 * kib))
+
+    assert [*file_statistics(golden)] == []
+    assert [*file_statistics(merged)] == [
+        "12 pieces of 100.0 KiB in 3 files of 150.0 KiB, space amplification 1.50"
+    ]
+    assert as_json(merged, [])["files"] == {
+        "logicalFiles": 12,
+        "logicalBytes": 100 * kib,
+        "physicalFiles": 3,
+        "physicalBytes": 150 * kib,
+        "spaceAmplification": 1.5,
+    }
 
 
 def test_programs_are_answered_in_json():

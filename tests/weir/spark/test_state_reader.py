@@ -9,6 +9,7 @@ from golden_job import FAR_AHEAD_MS
 from golden_savepoint import EXPECTED, GOLDEN
 from in_process_job import InProcessJob, all_free
 from weir.core.coordinator.actions import RequestSucceeded
+from weir.core.file_pool import FileMergingPolicy
 from weir.core.policy import Policy
 from weir.core.restore_decision import RestoreRequest
 from weir.core.snapshots import CheckpointKind
@@ -60,12 +61,18 @@ def test_timers_are_a_state_like_any_other(reader):
     assert found == {(key, FAR_AHEAD_MS + int(key), "ProcessingTime") for key in EXPECTED["total"]}
 
 
-@pytest.fixture(scope="module")
-def layered(tmp_path_factory):
+@pytest.fixture(
+    scope="module",
+    params=[None, FileMergingPolicy(1 << 20, 100.0, None)],
+    ids=["a file each", "merged files"],
+)
+def layered(tmp_path_factory, request):
     """An incremental checkpoint whose layers were laid by jobs of two and of three slots."""
     place = tmp_path_factory.mktemp("layered")
     source = FakeSource({split: [] for split in SPLITS}, is_endless=True)
-    keeping = SnapshotStorageSettings(f"file://{place}", 0, 0, is_incremental=True)
+    keeping = SnapshotStorageSettings(
+        f"file://{place}", 0, 0, is_incremental=True, merging=request.param
+    )
     job = InProcessJob(keeping, lambda width: a_counting_graph(source, width))
     for width in (2, 3):
         job.start(
@@ -86,7 +93,7 @@ def layered(tmp_path_factory):
     ("operator", "column"), [(COUNT, "count(*)"), (FORGET, "value_rows")], ids=[COUNT, FORGET]
 )
 def test_layers_are_read_as_the_state_they_make(session, layered, operator, column):
-    """S4, S9, S11: whatever lies in older layers, and however wide the job was that laid them."""
+    """S4, S6, S9, S11: whatever lies in older layers or merged files, however wide the job was."""
     manifest, expected = layered
     handles = [h for s in manifest.snapshots if s.subtask.operator == operator for h in s.keyed]
     assert len({handle.groups for handle in handles}) == 3 < len(handles)

@@ -1,6 +1,7 @@
 """What a savepoint is described as, whole or damaged, and how two of them differ."""
 
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -8,8 +9,10 @@ from golden_savepoint import EXPECTED, GOLDEN
 from weir.errors import JobRejected
 from weir.state.snapshot_files import read_list
 from weir.state.state_file_reader import header_of
+from weir.storage import manifests, state_files
 from weir.storage.inspection import StateFileReaders, describe, find, operators_of, states_of
 from weir.storage.savepoint_diff import differences
+from weir.storage.savepoint_disposal import dispose
 from weir.storage.stores import store_for
 
 STORE = store_for("file://")
@@ -116,3 +119,59 @@ def test_a_state_that_is_gone_and_rows_that_are_fewer_are_differences(copy):
         ("sums", "aggregates", "rows", "5"),
         ("sums", "aggregates", "bytes", "3580"),
     ]
+
+
+def merged(folder):
+    """The golden savepoint with the keyed files of its operators in one file each."""
+    manifest = find(STORE, f"file://{folder}")
+    snapshots = []
+    for snapshot in manifest.snapshots:
+        path = f"file://{folder}/merged-{snapshot.subtask}-e1-a1"
+        end, handles, contents = 0, [], []
+        for handle in snapshot.keyed:
+            contents.append(bytes(state_files.fetch(STORE, handle.file)))
+            file = handle.file._replace(path=path, offset=end, content=b"")
+            handles.append(handle._replace(file=file))
+            end += file.bytes
+        if contents:
+            STORE.write(path, b"".join(contents) + b"?" * end)
+        snapshots.append(replace(snapshot, keyed=tuple(handles)))
+    manifests.write(STORE, replace(manifest, snapshots=tuple(snapshots)))
+
+
+def test_merged_files_are_described_as_files_of_their_own_are(copy):
+    """S6, U2: every segment is read and verified."""
+    before = described(copy)
+    merged(copy)
+
+    after = described(copy)
+
+    assert after.problems == ()
+    rows = [[(k.name, k.rows, k.bytes) for k in o.keyed] for o in after.operators]
+    assert rows == [[(k.name, k.rows, k.bytes) for k in o.keyed] for o in before.operators]
+
+
+def test_the_statistics_tell_pieces_from_files_and_live_bytes_from_dead_ones(copy):
+    """S6: half of each file is dead here."""
+    assert not described(copy).files.is_merged
+    merged(copy)
+    keyed = [h.file for s in find(STORE, f"file://{copy}").snapshots for h in s.keyed]
+    used = {file.path for file in keyed}
+
+    files = described(copy).files
+
+    assert files.is_merged
+    assert files.physical_files == files.logical_files - len(keyed) + len(used)
+    assert files.physical_bytes == files.logical_bytes + sum(file.bytes for file in keyed)
+    assert files.amplification > 1.0
+
+
+def test_a_disposed_savepoint_leaves_none_of_its_merged_files(copy):
+    """S6, K5: each is deleted once, however many pieces it holds."""
+    merged(copy)
+    old = [url for url in STORE.list(f"file://{copy}") if "-keyed-" in url]
+    STORE.delete(old)
+
+    assert dispose(STORE, f"file://{copy}")
+
+    assert [url for url in STORE.list(f"file://{copy}") if "merged-" in url] == []
