@@ -32,8 +32,8 @@ class SimulatedExchange:
         arrived = Arrived(self.name, run, channel, element)
         self._network.send(self.name, to, run, ("data", run, channel), arrived)
 
-    def grant(self, to: SlotId, run: Run, channel: ChannelId, batches: int) -> None:
-        credited = Credited(run, channel, batches)
+    def grant(self, to: SlotId, run: Run, channel: ChannelId, batches: int, rows: int) -> None:
+        credited = Credited(run, channel, batches, rows)
         self._network.send(self.name, to, run, ("credit", run, channel), credited)
 
     def drop(self, run: Run) -> None:

@@ -145,6 +145,22 @@ SHELL_BUGS = (
         "return False",
         (f"{_CORE}/test_job_master.py",),
     ),
+    Bug(
+        "a slow operator is sent batches as long as a quick one gets",
+        ("R7",),
+        "weir.slot.mailbox",
+        "            runner.demand.asks(event.channel, event.rows)\n",
+        "            pass\n",
+        (f"{_SLOT}/test_bounds.py",),
+    ),
+    Bug(
+        "an operator in between hides how slow the one behind it is",
+        ("R7",),
+        "weir.slot.mailbox",
+        "                in_a_turn = runner.demand.limit(runner.budget.rows)\n",
+        "                in_a_turn = runner.budget.rows\n",
+        (f"{_SLOT}/test_bounds.py",),
+    ),
     # S4: incremental snapshots
     Bug(
         "what changed in the last interval alone goes up",

@@ -86,9 +86,9 @@ class Exchange:
         """Queue a batch or a marker."""
         self._to(to).send(run, channel, element)
 
-    def grant(self, to: SlotId, run: Run, channel: ChannelId, batches: int) -> None:
-        """Grant the sender of a channel credit for so many more batches."""
-        self._to(to).grant(run, channel, batches)
+    def grant(self, to: SlotId, run: Run, channel: ChannelId, batches: int, rows: int) -> None:
+        """Grant the sender of a channel credit for so many more batches, best of so many rows."""
+        self._to(to).grant(run, channel, batches, rows)
 
     def drop(self, run: Run) -> None:
         """Forget what is queued of an attempt that is over."""

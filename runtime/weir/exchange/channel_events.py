@@ -25,6 +25,8 @@ class Credited:
     run: Run
     channel: ChannelId
     batches: int
+    rows: int
+    """How many rows of a batch suit it."""
 
 
 @dataclass(frozen=True, slots=True)

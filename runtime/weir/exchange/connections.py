@@ -56,8 +56,8 @@ class Outgoing:
     def send(self, run: Run, channel: ChannelId, element: object) -> None:
         self._put(self._encoder.element(run, channel, element))
 
-    def grant(self, run: Run, channel: ChannelId, batches: int) -> None:
-        self._put(self._encoder.grant(run, channel, batches))
+    def grant(self, run: Run, channel: ChannelId, batches: int, rows: int) -> None:
+        self._put(self._encoder.grant(run, channel, batches, rows))
 
     def drop(self, run: Run) -> None:
         kept = (it for it in self._queue if it.has_begun or it.run != run)

@@ -24,7 +24,7 @@ from weir.wire.frames import FRAME_LIMIT, DamagedFrame, Frame, header
 
 _Named = TypeVar("_Named", bound=Hashable)
 
-_CREDIT = Struct("!I")
+_CREDIT = Struct("!II")
 
 
 class Kind(IntEnum):
@@ -76,8 +76,8 @@ class FrameEncoder:
             return self._messages(run, channel, *self._batch(run, channel, element))
         return self._messages(run, channel, (Kind.MARKER, json_codec.dumps(element)))
 
-    def grant(self, run: Run, channel: ChannelId, batches: int) -> list[Message]:
-        return self._messages(run, channel, (Kind.GRANT, _CREDIT.pack(batches)))
+    def grant(self, run: Run, channel: ChannelId, batches: int, rows: int) -> list[Message]:
+        return self._messages(run, channel, (Kind.GRANT, _CREDIT.pack(batches, rows)))
 
     def forget(self, run: Run) -> list[Message]:
         number = self.runs.pop(run, None)
@@ -173,8 +173,7 @@ class FrameDecoder:
         run, channel = self._named(frame)
         if len(frame.payload) != _CREDIT.size:
             raise ValueError("it is of another size")
-        (batches,) = _CREDIT.unpack(frame.payload)
-        return Credited(run, channel, batches)
+        return Credited(run, channel, *_CREDIT.unpack(frame.payload))
 
     def _forget(self, frame: Frame) -> None:
         self.runs.pop(frame.run, None)

@@ -30,6 +30,7 @@ from weir.core.scheduler import (
 )
 from weir.core.task import Grant, Transmit
 from weir.exchange import Arrived, Broken, Credited, Run
+from weir.slot.demand import rows_of_a_batch
 from weir.slot.effects import (
     DiscardUpload,
     DropLocalCopies,
@@ -141,8 +142,8 @@ class Mailbox:
             match event:
                 case Arrived(_, run, channel, element):
                     self._arrive(run, channel, element)
-                case Credited(run, channel, batches):
-                    self._credited(run, channel, batches)
+                case Credited():
+                    self._credited(event)
                 case Broken():
                     self._broken(event)
 
@@ -328,10 +329,11 @@ class Mailbox:
             return
         self._perform(runner, runner.arrived(channel, element, self._clock.now()))
 
-    def _credited(self, run: Run, channel: ChannelId, batches: int) -> None:
-        runner = self._of(self._deployer.topology.sender(channel), run)
+    def _credited(self, event: Credited) -> None:
+        runner = self._of(self._deployer.topology.sender(event.channel), event.run)
         if runner is not None:
-            self._perform(runner, runner.credited(channel, batches))
+            runner.demand.asks(event.channel, event.rows)
+            self._perform(runner, runner.credited(event.channel, event.batches))
 
     def _broken(self, event: Broken) -> None:
         """Fails the subtasks that used the connection; a later attempt has another one."""
@@ -355,7 +357,9 @@ class Mailbox:
             case Transmit(channel, element):
                 self._exchange.send(runner.run, channel, element)
             case Grant(channel, batches):
-                self._exchange.grant(runner.run, channel, batches)
+                in_a_turn = runner.demand.limit(runner.budget.rows)
+                rows = rows_of_a_batch(runner.task.inboxes, in_a_turn)
+                self._exchange.grant(runner.run, channel, batches, rows)
             case Report(SubtaskAcked() as acked) if self._merged is not None:
                 self._merged.ack(runner.run, acked)
             case Report(event):

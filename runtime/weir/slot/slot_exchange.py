@@ -23,7 +23,7 @@ class PeerExchange(Protocol):
 
     def set_peers(self, peers: Mapping[SlotId, Address]) -> None: ...
     def send(self, to: SlotId, run: Run, channel: ChannelId, element: object) -> None: ...
-    def grant(self, to: SlotId, run: Run, channel: ChannelId, batches: int) -> None: ...
+    def grant(self, to: SlotId, run: Run, channel: ChannelId, batches: int, rows: int) -> None: ...
     def drop(self, run: Run) -> None: ...
     def wake(self) -> None: ...
     def poll(self, timeout: float) -> list[Event]: ...
@@ -77,12 +77,12 @@ class SlotExchange:
         elif to is not None:
             self._exchange.send(to, run, channel, element)
 
-    def grant(self, run: Run, channel: ChannelId, batches: int) -> None:
+    def grant(self, run: Run, channel: ChannelId, batches: int, rows: int) -> None:
         to = self._slots.get(self._topology.sender(channel))
         if to == self._exchange.name:
-            self._local.append(Credited(run, channel, batches))
+            self._local.append(Credited(run, channel, batches, rows))
         elif to is not None:
-            self._exchange.grant(to, run, channel, batches)
+            self._exchange.grant(to, run, channel, batches, rows)
 
     def drop(self, run: Run) -> None:
         """Forget what is queued of an attempt that is over."""

@@ -5,8 +5,7 @@ which the mailbox performs in their order. Orders of the task are carried out at
 because between a barrier's broadcast and the capture not one row may be processed (spec A9). A call
 lasts one turn, and what a turn emits is bounded by room and credit, so its effects are too.
 
-User code and connectors may raise anything: that is an effect as well, after those that came before
-it, and fails this subtask alone.
+User code and connectors may raise anything: that is the last effect, and fails this subtask alone.
 """
 
 import logging
@@ -45,6 +44,7 @@ from weir.errors import WeirError
 from weir.exchange import Run
 from weir.ports.operators import Batch, Operator, RestoredState
 from weir.ports.user_code_errors import UserCodeFailed, describe_error, error_type, is_of_user_code
+from weir.slot.demand import Demand
 from weir.slot.effects import (
     DiscardUpload,
     DropLocalCopies,
@@ -108,6 +108,7 @@ class SubtaskRunner:
     def __post_init__(self) -> None:
         self.uploads = self.writer.uploads
         self.flushed_at = self.timer()
+        self.demand = Demand(self.counts)
 
     @property
     def subtask(self) -> SubtaskId:
@@ -248,7 +249,7 @@ class SubtaskRunner:
 
     def _process(self, turn: ProcessBatches) -> list[Batch]:
         batches = self.format.merge(turn.batches)
-        began, budget, done, size = self.timer(), self.budget.rows, 0, 0
+        began, budget, done, size = self.timer(), self.demand.limit(self.budget.rows), 0, 0
         while batches and done < budget and (not done or self.has_room):
             batch = batches.pop(0)
             fits = batch.slice(0, budget - done)
@@ -281,7 +282,7 @@ class SubtaskRunner:
         source = self.operator
         assert isinstance(source, SourceOperator), "only sources are polled"
         began = self.timer()
-        batch = source.poll(self.budget.rows)
+        batch = source.poll(self.demand.limit(self.budget.rows))
         if batch is None:
             if source.is_over:
                 self._end_of_data()
@@ -430,8 +431,7 @@ class SubtaskRunner:
         The barrier that ends the recording needs no credit (spec A11).
         """
         if self.task.is_recording(grant.channel):
-            held = self.withheld.get(grant.channel, 0)
-            self.withheld[grant.channel] = held + grant.batches
+            self.withheld[grant.channel] = self.withheld.get(grant.channel, 0) + grant.batches
         else:
             self._effects.append(grant)
 

@@ -83,11 +83,11 @@ def test_channels_and_runs_are_kept_apart(slots, pair):
 def test_credit_travels_against_the_rows(slots, pair):
     a, b = pair
     a.send(B, RUN, CHANNEL, numbers(0, 1))
-    b.grant(A, RUN, CHANNEL, 3)
-    b.grant(A, RUN, CHANNEL, 70_000)
+    b.grant(A, RUN, CHANNEL, 3, 16)
+    b.grant(A, RUN, CHANNEL, 70_000, 90_000)
     slots.poll_until(lambda: len(slots.heard[A]) == 2 and len(slots.heard[B]) == 1)
 
-    assert slots.heard[A] == [Credited(RUN, CHANNEL, 3), Credited(RUN, CHANNEL, 70_000)]
+    assert slots.heard[A] == [Credited(RUN, CHANNEL, 3, 16), Credited(RUN, CHANNEL, 70_000, 90_000)]
 
 
 def test_large_batches_arrive_whole_in_both_directions_at_once(slots, pair):
@@ -197,7 +197,7 @@ def test_the_death_of_a_peer_is_reported_per_connection_with_the_runs_it_carried
     """R1: and never a hang."""
     a, b = pair
     a.send(B, RUN, CHANNEL, numbers(0, 1))
-    b.grant(A, NEXT_RUN, CHANNEL, 1)
+    b.grant(A, NEXT_RUN, CHANNEL, 1, 16)
     slots.poll_until(lambda: slots.heard[A] and slots.heard[B])
     slots.kill(B)
     slots.poll_until(lambda: len(slots.breaks(A)) == 2)
@@ -263,7 +263,7 @@ def test_a_peer_without_address_is_reported_once(slots, pair):
     a, _ = pair
     stranger = SlotId("slot-z")
     a.send(stranger, RUN, CHANNEL, numbers(0, 1))
-    a.grant(stranger, RUN, CHANNEL, 1)
+    a.grant(stranger, RUN, CHANNEL, 1, 16)
 
     assert slots.poll(A) == [Broken(stranger, "its address is unknown", frozenset({RUN}))]
     assert slots.poll(A) == []
@@ -290,11 +290,11 @@ def test_everything_travels_under_tls(tmp_path):
     said = [numbers(0, 200_000), barrier(1), *(numbers(first, 10) for first in range(200))]
     for element in said:
         a.send(B, RUN, CHANNEL, element)
-    b.grant(A, RUN, CHANNEL, 2)
+    b.grant(A, RUN, CHANNEL, 2, 16)
     slots.poll_until(lambda: len(slots.heard[B]) == len(said) and bool(slots.heard[A]))
 
     assert slots.elements(B) == said
-    assert slots.heard[A] == [Credited(RUN, CHANNEL, 2)]
+    assert slots.heard[A] == [Credited(RUN, CHANNEL, 2, 16)]
     slots.kill(B)
     slots.poll_until(lambda: len(slots.breaks(A)) == 2)
     slots.close()

@@ -1,6 +1,6 @@
 """What a subtask can have in flight is bounded in bytes, however long batches and rows are."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -152,6 +152,53 @@ def test_a_receiver_that_is_slow_never_queues_more_than_its_channel_may_hold(len
         effects, rest = runner.process(turn)
         effects += runner.obey(turns.processed(turn, rest))
         credit += sum(effect.batches for effect in effects)
+
+
+@dataclass
+class CountingReader(FakeReader):
+    """Remembers how many rows it gave at once."""
+
+    def read(self, rows_wanted):
+        batch = super().read(rows_wanted)
+        if batch is not None:
+            self.source.lengths.append(batch.num_rows)
+        return batch
+
+
+@dataclass
+class CountingSource(FakeSource):
+    """Knows how long the batches were that were read from it."""
+
+    lengths: list[int] = field(default_factory=list)
+
+    def open(self, split, position):
+        self.readers.append(CountingReader(self.splits[split], int(position or 0), self))
+        return self.readers[-1]
+
+
+class FixedTurns(TurnBudget):
+    """Of as many rows as at first."""
+
+    def record(self, rows, seconds, size=0):
+        del rows, seconds, size
+
+
+def test_a_quick_source_in_front_of_a_slow_operator_reads_in_the_operators_turns():
+    """R7: what waits before a barrier is a few turns of the slowest receiver, not all credit."""
+    source, sink = CountingSource(), FakeSink()
+    source.feed(*range(20_000))
+    turns = {READ_0: 400, WORK_0: 300, WRITE_0: 40}
+    with stepped_slots(a_chain(source, sink), {READ_0: 0, WORK_0: 0, WRITE_0: 1}) as job:
+        begin(job)
+        for slot in job.slots:
+            for runner in slot.mailbox._runners.values():  # noqa: SLF001 - only a clock slows it
+                runner.budget = FixedTurns(rows=turns[runner.subtask])
+        job.assign(READ_0, ONE)
+        job.until(lambda: len(sink.written) == 20_000)
+
+    assert sink.written == list(range(20_000))
+    assert source.lengths[0] == 400
+    assert source.lengths[-2] == 40, "the operator in between asks for as few"
 
 
 def test_what_a_barrier_overtakes_is_bounded_however_late_the_other_barriers_are(tmp_path):

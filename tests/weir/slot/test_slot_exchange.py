@@ -43,8 +43,8 @@ def test_an_element_inside_the_slot_arrives_with_the_next_look(exchange):
 def test_a_credit_inside_the_slot_goes_to_the_sender(exchange):
     """R7."""
     place(exchange, FIRST, READ_0, WORK_0)
-    exchange.grant(FIRST, INTO_WORK, 3)
-    assert exchange.collect(10.0) == [Credited(FIRST, INTO_WORK, 3)]
+    exchange.grant(FIRST, INTO_WORK, 3, 16)
+    assert exchange.collect(10.0) == [Credited(FIRST, INTO_WORK, 3, 16)]
 
 
 def test_what_is_kept_is_given_once_and_in_order(exchange):
@@ -108,5 +108,5 @@ def test_a_subtask_talks_to_the_slots_at_the_other_ends_of_its_channels(exchange
 def test_what_goes_to_a_slot_that_was_lost_goes_nowhere(exchange):
     """R1: the driver knows of the loss, and resets both ends."""
     exchange.send(FIRST, INTO_WRITE, rows(1))
-    exchange.grant(FIRST, INTO_WRITE, 1)
+    exchange.grant(FIRST, INTO_WRITE, 1, 16)
     assert exchange.collect(0.0) == []
