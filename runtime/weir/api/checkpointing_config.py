@@ -135,7 +135,8 @@ class CheckpointingConfig(Model):
     """State up to this size is stored inside the manifest; 0 B stores every state in a file."""
 
     incremental: StrictBool = False
-    """Upload only what changed since the last completed checkpoint."""
+    """Upload only what changed since the last completed checkpoint. Without effect on the state
+    backend rocksdb, whose checkpoints are full."""
 
     retained: Annotated[
         StrictInt,
