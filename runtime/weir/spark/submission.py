@@ -16,6 +16,7 @@ from pyspark import SparkContext, cloudpickle
 
 from weir.api.config import JobConfig
 from weir.api.environment_variables import WEIR_HOST, WEIR_LOCAL_DIR, WEIR_PORT, WEIR_TRACE
+from weir.api.state_config import StateBackend, StateConfig
 from weir.core.restore_decision import RestoreRequest
 from weir.dataflow.graph import GraphDefaults, build
 from weir.dataflow.logical import WrittenStream
@@ -142,9 +143,15 @@ def _setting(submission: Submission, driver: Address, storage: str) -> SlotSetti
             checkpointing.memory_limit,
             checkpointing.incremental,
             _local_directory(submission),
+            _restore_directory(submission.config.state),
         ),
         state=submission.config.state,
     )
+
+
+def _restore_directory(state: StateConfig) -> str | None:
+    """Only state that is on disk while the job runs may be larger than memory."""
+    return state.rocksdb_local_dir if state.backend is StateBackend.ROCKSDB else None
 
 
 def _local_directory(submission: Submission) -> str:

@@ -5,6 +5,9 @@ exchanged is detected before anything is restored from it (spec C18). Small piec
 files: their handle holds them (spec S7).
 """
 
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
 import pyarrow as pa
 import xxhash
 
@@ -13,6 +16,7 @@ from weir.errors import JobRejected
 from weir.storage.object_store import Data, NotFound, ObjectStore
 
 INLINE_BYTES = 20 << 10
+PART_BYTES = 16 << 20
 
 
 class DamagedState(JobRejected):
@@ -53,6 +57,30 @@ def fetch(store: ObjectStore, file: StateFile) -> pa.Buffer:
     if file.checksum and _checksum(data) != file.checksum:
         raise DamagedState(file, "its bytes are not those that were written")
     return pa.py_buffer(data)
+
+
+def fetch_to_disk(store: ObjectStore, file: StateFile, directory: str) -> pa.Buffer:
+    """The same, by way of a local file that leaves with the result: memory holds a part at a time.
+
+    An empty directory is the system's own for temporary files.
+    """
+    digest = xxhash.xxh3_64()
+    if directory:
+        Path(directory).mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=directory or None, prefix="weir-restore-") as local:
+        try:
+            if (size := store.size(file.path)) != file.bytes:
+                raise DamagedState(file, f"it has {size} bytes, and {file.bytes} were written")
+            for start in range(0, size, PART_BYTES):
+                part = store.read_range(file.path, start, min(start + PART_BYTES, size))
+                digest.update(part)
+                local.write(part)
+        except NotFound:
+            raise DamagedState(file, "it does not exist") from None
+        if file.checksum and digest.hexdigest() != file.checksum:
+            raise DamagedState(file, "its bytes are not those that were written")
+        local.flush()
+        return pa.memory_map(local.name).read_buffer()
 
 
 def _content(store: ObjectStore, file: StateFile) -> bytes:

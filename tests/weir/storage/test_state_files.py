@@ -4,19 +4,35 @@ import pyarrow as pa
 import pytest
 
 from weir.core.snapshots import StateFile
-from weir.storage.state_files import INLINE_BYTES, DamagedState, fetch, put, small
+from weir.storage.state_files import (
+    INLINE_BYTES,
+    PART_BYTES,
+    DamagedState,
+    fetch,
+    fetch_to_disk,
+    put,
+    small,
+)
 
 STATE = bytes(range(256)) * 200
 
 
+def by_disk(store, file):
+    return fetch_to_disk(store, file, "")
+
+
+both_ways = pytest.mark.parametrize("read", [fetch, by_disk])
+
+
+@both_ways
 @pytest.mark.parametrize("kind", [bytes, memoryview, pa.py_buffer])
-def test_state_is_fetched_as_it_was_put(place, kind):
+def test_state_is_fetched_as_it_was_put(place, kind, read):
     """S7, C18: with a checksum in its handle."""
     file = put(place.store, place.url("chk-1/sum-0"), kind(STATE), shared=True)
 
     assert file == StateFile(place.url("chk-1/sum-0"), len(STATE), True, file.checksum)  # noqa: FBT003
     assert len(file.checksum) == 16
-    assert fetch(place.store, file) == pa.py_buffer(STATE)
+    assert read(place.store, file) == pa.py_buffer(STATE)
 
 
 def test_small_state_travels_in_its_handle(in_memory):
@@ -42,6 +58,7 @@ def test_the_handle_of_nothing_is_inline(in_memory):
     assert fetch(in_memory.store, file) == pa.py_buffer(b"")
 
 
+@both_ways
 @pytest.mark.parametrize(
     ("content", "why"),
     [
@@ -49,7 +66,7 @@ def test_the_handle_of_nothing_is_inline(in_memory):
         (STATE[:-1] + b"?", "its bytes are not those that were written"),
     ],
 )
-def test_a_changed_file_is_refused_by_name(place, content, why):
+def test_a_changed_file_is_refused_by_name(place, content, why, read):
     """C18: verified on restore."""
     file = put(place.store, place.url("sum-0"), STATE)
     place.store.write(file.path, content)
@@ -57,16 +74,17 @@ def test_a_changed_file_is_refused_by_name(place, content, why):
     with pytest.raises(
         DamagedState, match=f"sum-0 cannot be restored from: {why}. Remedy: bring the file"
     ):
-        fetch(place.store, file)
+        read(place.store, file)
 
 
-def test_a_lost_file_is_refused_by_name(place):
+@both_ways
+def test_a_lost_file_is_refused_by_name(place, read):
     """C18: and the remedy is said."""
     file = put(place.store, place.url("sum-0"), STATE)
     place.store.delete([file.path])
 
     with pytest.raises(DamagedState, match=r"sum-0 .* it does not exist. .* older checkpoint"):
-        fetch(place.store, file)
+        read(place.store, file)
 
 
 def test_changed_inline_state_is_refused():
@@ -77,8 +95,20 @@ def test_changed_inline_state_is_refused():
         fetch(None, file._replace(content=b"abd"))
 
 
-def test_a_file_of_a_release_without_checksums_is_judged_by_its_length(place):
+@both_ways
+def test_a_file_of_a_release_without_checksums_is_judged_by_its_length(place, read):
     """S8: still readable."""
     file = put(place.store, place.url("a"), STATE)._replace(checksum="")
 
-    assert fetch(place.store, file).size == len(STATE)
+    assert read(place.store, file).size == len(STATE)
+
+
+def test_a_large_file_leaves_nothing_on_the_disk(in_memory, tmp_path):
+    """S2 R7: it is read part by part to a directory that need not exist, and unlinked there."""
+    content = bytes(PART_BYTES) + STATE
+    file = put(in_memory.store, in_memory.url("sum-0"), content)
+
+    fetched = fetch_to_disk(in_memory.store, file, f"{tmp_path}/local/disk")
+
+    assert fetched == pa.py_buffer(content)
+    assert list((tmp_path / "local" / "disk").iterdir()) == []
