@@ -10,7 +10,6 @@ from random_seed import show
 from real_job import real_job
 from wait_until import until
 
-
 FILES = "local/weir-rocksdb/*/*/CURRENT"
 
 
