@@ -151,7 +151,9 @@ def _setting(submission: Submission, driver: Address, storage: str) -> SlotSetti
 
 def _restore_directory(state: StateConfig) -> str | None:
     """Only state that is on disk while the job runs may be larger than memory."""
-    return state.rocksdb_local_dir if state.backend is StateBackend.ROCKSDB else None
+    if state.backend is not StateBackend.ROCKSDB:
+        return None
+    return state.rocksdb_local_dir or ""
 
 
 def _local_directory(submission: Submission) -> str:
