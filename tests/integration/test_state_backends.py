@@ -1,7 +1,6 @@
 """Keyed state in RocksDB survives deaths exactly once, and a job moves to it and back."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -9,6 +8,9 @@ from faults import Fault, FaultKind, Moment, Step
 from job_setting import JobSetting
 from random_seed import show
 from real_job import real_job
+from wait_until import until
+
+FILES = "local/weir-rocksdb/*/*/CURRENT"
 
 
 def backend(name):
@@ -30,8 +32,8 @@ def test_a_job_in_rocksdb_survives_deaths_and_switches_its_backend_by_a_savepoin
         assert first.until_ended()["ended"] == "stopped"
 
         job.start(second)
+        until("RocksDB is open", lambda: list(tmp_path.glob(FILES)), second.explain)
         job.until_checkpoints()
-        assert list(Path(tmp_path, "local", "weir-rocksdb").glob("*/*/CURRENT"))
         job.inject(Fault(1, Step.UPLOAD, Moment.AFTER, FaultKind.KILL_SLOT))
         taking_over = job.prepare(moved.having(("weir.recovery.path", to_disk)))
         job.until_checkpoints()
@@ -47,6 +49,5 @@ def test_a_job_in_rocksdb_survives_deaths_and_switches_its_backend_by_a_savepoin
 
         job.start(last, rate=0)
         assert last.until_ended()["ended"] == "finished"
-        verdict = job.verdict()
-        show(verdict)
+        show(verdict := job.verdict())
         assert verdict.is_exactly_once

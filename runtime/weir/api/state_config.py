@@ -43,9 +43,9 @@ class StateConfig(Model):
     """With backend rocksdb: the memory of all its instances in a slot together, for block cache,
     write buffers and rows that are not written yet."""
 
-    rocksdb_local_dir: StrictStr = ""
-    """With backend rocksdb: a directory on the executors' local disk for its files; empty: the
-    first of Spark's own local directories."""
+    rocksdb_local_dir: StrictStr | None = None
+    """With backend rocksdb: a directory on the executors' local disk for its files. If not given,
+    the first of Spark's own local directories."""
 
     local_recovery: StrictBool = False
     """Keep a second copy of the state on local disk to restore from, where that disk survives."""

@@ -20,6 +20,9 @@ from weir.storage import state_files
 from weir.storage.local_copies import LocalCopies, Owner
 from weir.storage.store_by_scheme import StoreByScheme
 
+LARGE_BYTES = 32 << 20
+"""Larger files do not pass through memory as a whole, where state may be larger than memory."""
+
 
 @dataclass(frozen=True, slots=True)
 class SnapshotStorageSettings:
@@ -35,6 +38,9 @@ class SnapshotStorageSettings:
     """Where second copies are kept on the machine's own disk; empty: nowhere."""
     merging: FileMergingPolicy | None = None
     """How the pieces of a slot's subtasks share files; None: each piece has a file of its own."""
+    restore_directory: str | None = None
+    """Large files to restore from are read by way of this directory on local disk, empty for the
+    system's own; None: into memory."""
 
 
 class SnapshotStorage:
@@ -94,7 +100,12 @@ class SnapshotStorage:
     def fetch(self, file: StateFile) -> pa.Buffer:
         """From the local copy if there is one, and from storage if there is not."""
         copy = self._copies.find(file) if self._copies is not None and file.path else None
-        return state_files.fetch(self._store, file) if copy is None else copy
+        if copy is not None:
+            return copy
+        directory = self._keeping.restore_directory
+        if directory is None or not file.path or file.bytes <= LARGE_BYTES:
+            return state_files.fetch(self._store, file)
+        return state_files.fetch_to_disk(self._store, file, directory)
 
     def delete(self, paths: Sequence[str]) -> None:
         if paths and not self._in_memory:

@@ -16,6 +16,7 @@ from pyspark import SparkContext, cloudpickle
 
 from weir.api.config import JobConfig
 from weir.api.environment_variables import WEIR_HOST, WEIR_LOCAL_DIR, WEIR_PORT, WEIR_TRACE
+from weir.api.state_config import StateBackend, StateConfig
 from weir.core.restore_decision import RestoreRequest
 from weir.dataflow.graph import GraphDefaults, build
 from weir.dataflow.logical import WrittenStream
@@ -143,9 +144,17 @@ def _setting(submission: Submission, driver: Address, storage: str) -> SlotSetti
             checkpointing.incremental,
             _local_directory(submission),
             merging_of(submission.config),
+            _restore_directory(submission.config.state),
         ),
         state=submission.config.state,
     )
+
+
+def _restore_directory(state: StateConfig) -> str | None:
+    """Only state that is on disk while the job runs may be larger than memory."""
+    if state.backend is not StateBackend.ROCKSDB:
+        return None
+    return state.rocksdb_local_dir or ""
 
 
 def _local_directory(submission: Submission) -> str:

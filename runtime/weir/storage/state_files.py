@@ -6,6 +6,9 @@ files: their handle holds them (spec S7). Several pieces may share one file, eac
 its own, and only that segment is read (spec S6).
 """
 
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
 import pyarrow as pa
 import xxhash
 
@@ -14,6 +17,7 @@ from weir.errors import JobRejected
 from weir.storage.object_store import Data, NotFound, ObjectStore
 
 INLINE_BYTES = 20 << 10
+PART_BYTES = 16 << 20
 
 
 class DamagedState(JobRejected):
@@ -60,6 +64,31 @@ def fetch(store: ObjectStore, file: StateFile) -> pa.Buffer:
     if file.checksum and _checksum(data) != file.checksum:
         raise DamagedState(file, "its bytes are not those that were written")
     return pa.py_buffer(data)
+
+
+def fetch_to_disk(store: ObjectStore, file: StateFile, directory: str) -> pa.Buffer:
+    """The same, by way of a local file that leaves with the result: memory holds a part at a time.
+
+    An empty directory is the system's own for temporary files.
+    """
+    digest = xxhash.xxh3_64()
+    if directory:
+        Path(directory).mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=directory or None, prefix="weir-restore-") as local:
+        try:
+            end = file.offset + file.bytes
+            for start in range(file.offset, end, PART_BYTES):
+                part = store.read_range(file.path, start, min(start + PART_BYTES, end))
+                digest.update(part)
+                local.write(part)
+        except NotFound:
+            raise DamagedState(file, "it does not exist") from None
+        if (size := local.tell()) != file.bytes:
+            raise DamagedState(file, f"it has {size} bytes, and {file.bytes} were written")
+        if file.checksum and digest.hexdigest() != file.checksum:
+            raise DamagedState(file, "its bytes are not those that were written")
+        local.flush()
+        return pa.memory_map(local.name).read_buffer()
 
 
 def _content(store: ObjectStore, file: StateFile) -> bytes:

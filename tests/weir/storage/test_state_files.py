@@ -6,9 +6,11 @@ import pytest
 from weir.core.snapshots import StateFile
 from weir.storage.state_files import (
     INLINE_BYTES,
+    PART_BYTES,
     DamagedState,
     described,
     fetch,
+    fetch_to_disk,
     put,
     read_start,
     small,
@@ -17,14 +19,22 @@ from weir.storage.state_files import (
 STATE = bytes(range(256)) * 200
 
 
+def by_disk(store, file):
+    return fetch_to_disk(store, file, "")
+
+
+both_ways = pytest.mark.parametrize("read", [fetch, by_disk])
+
+
+@both_ways
 @pytest.mark.parametrize("kind", [bytes, memoryview, pa.py_buffer])
-def test_state_is_fetched_as_it_was_put(place, kind):
+def test_state_is_fetched_as_it_was_put(place, kind, read):
     """S7, C18: with a checksum in its handle."""
     file = put(place.store, place.url("chk-1/sum-0"), kind(STATE), shared=True)
 
     assert file == StateFile(place.url("chk-1/sum-0"), len(STATE), True, file.checksum)  # noqa: FBT003
     assert len(file.checksum) == 16
-    assert fetch(place.store, file) == pa.py_buffer(STATE)
+    assert read(place.store, file) == pa.py_buffer(STATE)
 
 
 def test_small_state_travels_in_its_handle(in_memory):
@@ -50,6 +60,7 @@ def test_the_handle_of_nothing_is_inline(in_memory):
     assert fetch(in_memory.store, file) == pa.py_buffer(b"")
 
 
+@both_ways
 @pytest.mark.parametrize(
     ("content", "why"),
     [
@@ -57,7 +68,7 @@ def test_the_handle_of_nothing_is_inline(in_memory):
         (STATE[:-1] + b"?", "its bytes are not those that were written"),
     ],
 )
-def test_a_changed_file_is_refused_by_name(place, content, why):
+def test_a_changed_file_is_refused_by_name(place, content, why, read):
     """C18: verified on restore."""
     file = put(place.store, place.url("sum-0"), STATE)
     place.store.write(file.path, content)
@@ -65,16 +76,17 @@ def test_a_changed_file_is_refused_by_name(place, content, why):
     with pytest.raises(
         DamagedState, match=f"sum-0 cannot be restored from: {why}. Remedy: bring the file"
     ):
-        fetch(place.store, file)
+        read(place.store, file)
 
 
-def test_a_lost_file_is_refused_by_name(place):
+@both_ways
+def test_a_lost_file_is_refused_by_name(place, read):
     """C18: and the remedy is said."""
     file = put(place.store, place.url("sum-0"), STATE)
     place.store.delete([file.path])
 
     with pytest.raises(DamagedState, match=r"sum-0 .* it does not exist. .* older checkpoint"):
-        fetch(place.store, file)
+        read(place.store, file)
 
 
 def test_changed_inline_state_is_refused():
@@ -85,40 +97,15 @@ def test_changed_inline_state_is_refused():
         fetch(None, file._replace(content=b"abd"))
 
 
-def test_a_file_of_a_release_without_checksums_is_judged_by_its_length(place):
+@both_ways
+def test_a_file_of_a_release_without_checksums_is_judged_by_its_length(place, read):
     """S8: still readable."""
     file = put(place.store, place.url("a"), STATE)._replace(checksum="")
 
-    assert fetch(place.store, file).size == len(STATE)
-
-
-def test_a_segment_is_read_from_the_file_it_shares(place):
-    """S6: only its own bytes are read, and they are verified."""
-    first, second = b"first " * 9000, b"second" * 9000
-    place.store.write(place.url("merged"), first + second)
-    path = place.url("merged")
-
-    head = described(path, first)
-    tail = described(path, second)._replace(offset=len(first))
-
-    assert fetch(place.store, head) == pa.py_buffer(first)
-    assert fetch(place.store, tail) == pa.py_buffer(second)
-    assert read_start(place.store, tail, 6) == b"second"
-    assert read_start(place.store, tail._replace(bytes=3), 6) == b"sec"
-
-
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [
-        (STATE + STATE[:-1], "it has 51199 bytes, and 51200 were written"),
-        (STATE[:7], "it has 0 bytes, and 51200 were written"),
-        (STATE + b"?" * len(STATE), "its bytes are not those that were written"),
-    ],
-)
-def test_a_damaged_segment_is_refused(place, content, why):
-    """S6, C18: a file that was cut short, or whose other part is whole, gives no wrong state."""
-    place.store.write(place.url("merged"), content)
-    file = described(place.url("merged"), STATE)._replace(offset=len(STATE))
-
-    with pytest.raises(DamagedState, match=f"merged cannot be restored from: {why}"):
-        fetch(place.store, file)
+    PART_BYTES,
+    DamagedState,
+    described,
+    fetch,
+    fetch_to_disk,
+    put,
+    read_start,

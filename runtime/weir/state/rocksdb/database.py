@@ -40,9 +40,16 @@ class Database:
         return value
 
     def multi_get(self, entries: Sequence[bytes]) -> list[bytes | None]:
-        wanted: Any = entries
-        values: Any = _explained(lambda: self._db.get(wanted)) if entries else ()
-        return list(values)
+        """The values in the order of the entries; read in order, each block is needed once."""
+        if not entries:
+            return []
+        order = sorted(range(len(entries)), key=entries.__getitem__)
+        wanted: Any = [entries[at] for at in order]
+        found: Any = _explained(lambda: self._db.get(wanted))
+        values: list[bytes | None] = [None] * len(entries)
+        for at, value in zip(order, found, strict=True):
+            values[at] = value
+        return values
 
     def write(self, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
         """In one batch; None deletes."""

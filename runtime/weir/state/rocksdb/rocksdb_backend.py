@@ -49,7 +49,7 @@ class RocksDBBackends:
 
     def __init__(self, config: StateConfig) -> None:
         self._memory = RocksDBMemory(config.rocksdb_memory)
-        self._directory = WorkingDirectory(config.rocksdb_local_dir)
+        self._directory = WorkingDirectory(config.rocksdb_local_dir or "")
 
     def __call__(self, place: TaskInfo, keys: Sequence[pa.Field]) -> "RocksDBBackend":
         return RocksDBBackend(place, keys, self._memory, self._directory)

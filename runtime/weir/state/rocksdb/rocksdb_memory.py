@@ -4,12 +4,13 @@ A quarter of it holds rows that are not written yet, in Python. The rest is one 
 which the write buffers of all instances are counted, with the indexes and filters of their files.
 """
 
-from rocksdict import BlockBasedOptions, Cache, Options, WriteBufferManager
+from rocksdict import BlockBasedIndexType, BlockBasedOptions, Cache, Options, WriteBufferManager
 
 from weir.api.size import MIB
 from weir.api.state_config import LEAST_ROCKSDB_MEMORY
 
 _BITS_PER_KEY = 10
+_METADATA_BYTES = 4096
 _MOST_WRITE_BUFFER = 64 * MIB
 
 
@@ -46,6 +47,12 @@ class RocksDBMemory:
         table.set_block_cache(self.cache)
         table.set_cache_index_and_filter_blocks(True)
         table.set_pin_l0_filter_and_index_blocks_in_cache(True)
+        # In pieces: the one filter of a large file does not fit into a part of the cache, and would
+        # be read from disk for each key.
+        table.set_index_type(BlockBasedIndexType.two_level_index_search())
+        table.set_partition_filters(True)
+        table.set_metadata_block_size(_METADATA_BYTES)
+        table.set_pin_top_level_index_and_filter(True)
         table.set_bloom_filter(_BITS_PER_KEY, False)  # noqa: FBT003 - a filter for each file
         options = Options(raw_mode=True)
         options.create_if_missing(True)  # noqa: FBT003 - takes no name
