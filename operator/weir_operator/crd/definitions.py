@@ -140,4 +140,4 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _yaml(tree: Schema) -> str:
-    return yaml.dump(tree, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+    return yaml.dump(tree, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=150)

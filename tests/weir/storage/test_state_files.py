@@ -102,10 +102,49 @@ def test_a_file_of_a_release_without_checksums_is_judged_by_its_length(place, re
     """S8: still readable."""
     file = put(place.store, place.url("a"), STATE)._replace(checksum="")
 
-    PART_BYTES,
-    DamagedState,
-    described,
-    fetch,
-    fetch_to_disk,
-    put,
-    read_start,
+    assert read(place.store, file).size == len(STATE)
+
+
+@both_ways
+def test_a_segment_is_read_from_the_file_it_shares(place, read):
+    """S6: only its own bytes are read, and they are verified."""
+    first, second = b"first " * 9000, b"second" * 9000
+    place.store.write(place.url("merged"), first + second)
+    path = place.url("merged")
+
+    head = described(path, first)
+    tail = described(path, second)._replace(offset=len(first))
+
+    assert read(place.store, head) == pa.py_buffer(first)
+    assert read(place.store, tail) == pa.py_buffer(second)
+    assert read_start(place.store, tail, 6) == b"second"
+    assert read_start(place.store, tail._replace(bytes=3), 6) == b"sec"
+
+
+@both_ways
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (STATE + STATE[:-1], "it has 51199 bytes, and 51200 were written"),
+        (STATE[:7], "it has 0 bytes, and 51200 were written"),
+        (STATE + b"?" * len(STATE), "its bytes are not those that were written"),
+    ],
+)
+def test_a_damaged_segment_is_refused(place, content, why, read):
+    """S6, C18: a file that was cut short, or whose other part is whole, gives no wrong state."""
+    place.store.write(place.url("merged"), content)
+    file = described(place.url("merged"), STATE)._replace(offset=len(STATE))
+
+    with pytest.raises(DamagedState, match=f"merged cannot be restored from: {why}"):
+        read(place.store, file)
+
+
+def test_a_large_file_leaves_nothing_on_the_disk(in_memory, tmp_path):
+    """S2 R7: it is read part by part to a directory that need not exist, and unlinked there."""
+    content = bytes(PART_BYTES) + STATE
+    file = put(in_memory.store, in_memory.url("sum-0"), content)
+
+    fetched = fetch_to_disk(in_memory.store, file, f"{tmp_path}/local/disk")
+
+    assert fetched == pa.py_buffer(content)
+    assert list((tmp_path / "local" / "disk").iterdir()) == []
