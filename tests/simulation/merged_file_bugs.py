@@ -13,6 +13,14 @@ _STORAGE = "tests/weir/storage"
 
 MERGED_FILE_BUGS = (
     Bug(
+        "an ack names a merged file that was lost before it",
+        ("S6", "C18"),
+        _POOL,
+        "        if part not in group.failed:\n            group.acked.add(part)\n",
+        "        group.acked.add(part)\n",
+        _POOL_TESTS,
+    ),
+    Bug(
         "a subtask acks while its merged file is being written",
         ("S6",),
         _POOL,

@@ -118,6 +118,8 @@ class _Group:
     """Subtasks that put nothing more into it."""
     acked: set[Part] = field(default_factory=set)
     """Waiting for their pieces to be durable."""
+    failed: set[Part] = field(default_factory=set)
+    """A piece of theirs is lost, so they must not ack, until they give the checkpoint up."""
 
 
 class NotAMember(Exception):
@@ -178,7 +180,8 @@ class FilePool:
         """The subtask puts nothing more into this checkpoint, and wants to ack it."""
         group = self.groups.setdefault(part.checkpoint, _Group())
         group.ended.add(part.subtask)
-        group.acked.add(part)
+        if part not in group.failed:
+            group.acked.add(part)
         released = self._release(group)
         return [*released, *self._close_complete(part.checkpoint)]
 
@@ -200,6 +203,7 @@ class FilePool:
             return []
         group.ended.add(part.subtask)
         group.acked.discard(part)
+        group.failed.discard(part)
         actions: list[MergeAction] = []
         for file in list(group.files.values()):
             if part in file.holders:
@@ -235,6 +239,7 @@ class FilePool:
         del group.files[path]
         failed = sorted(file.holders)
         group.acked.difference_update(failed)
+        group.failed.update(failed)
         self._forget_ended(checkpoint)
         return [DeleteFile(path), *(FailPart(part) for part in failed)]
 
@@ -304,5 +309,6 @@ class FilePool:
 
     def _forget_ended(self, checkpoint: CheckpointId) -> None:
         group = self.groups.get(checkpoint)
-        if group and not group.files and not group.acked and self._is_complete(checkpoint):
+        is_open = group is None or group.files or group.acked or group.failed
+        if not is_open and self._is_complete(checkpoint):
             del self.groups[checkpoint]

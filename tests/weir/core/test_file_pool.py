@@ -190,6 +190,19 @@ def test_a_write_that_fails_fails_every_part_in_it_and_no_other():
     assert pool.written("chk-1/merged-c") == [ReleaseAck(part(third))]
 
 
+def test_an_ack_that_comes_after_its_file_was_lost_is_not_released():
+    """S6, C18: the failure may still be on its way to the subtask when the subtask acks."""
+    pool = a_pool(wait=10)
+    offer(pool, A, "chk-1/a")
+    pool.left(1, B)
+    pool.pass_time(Millis(1 << 40))
+    pool.not_written(FILE)
+
+    assert pool.acked(part(A)) == []
+    assert pool.discarded(part(A)) == []
+    assert pool.groups == {}
+
+
 def test_a_subtask_that_leaves_gives_up_what_it_has_not_acked():
     """S6, C9: and no file waits for it."""
     pool = a_pool()
