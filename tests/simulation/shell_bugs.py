@@ -198,7 +198,7 @@ SHELL_BUGS = (
         "a key that was removed comes back from an older layer",
         ("S4",),
         "weir.state.layer_merge",
-        "    return table.filter(pa.compute.invert(table.column(REMOVED.name)))\n",
+        "    return table.filter(pc.invert(table.column(REMOVED.name)))\n",
         "    return table\n",
         (f"{_PYSPARK}/test_processor_layers.py",),
     ),

@@ -1,6 +1,6 @@
 """All that is made for one job, as it would be sent: read ``golden-manifests.yaml``.
 
-`pytest tests/weir_operator/manifests/test_whole.py --rewrite` accepts what has changed; read the
+`./dev test tests/weir_operator/manifests/test_golden_manifests.py --rewrite` accepts what has changed; read the
 difference.
 """
 
