@@ -69,9 +69,9 @@ def test_a_death_among_overtaken_rows_layers_and_copies_is_exactly_once(tmp_path
     throw = dice(f"in depth {run}")
     setting = JobSetting(f"file://{tmp_path}/checkpoints", f"file://{tmp_path}/output")
     setting = run.among.around(setting).sized(rows=2_000_000, rate=2_000)
-    setting = setting.merging(dice(f"merging in depth {run}"))
+    does_block = throw.choice(("false", "true"))
     setting = replace(
-        setting,
+        setting.having(("weir.checkpointing.fileMerging.poolBlocking", does_block)),
         splits=throw.choice((3, 4, 5)),
         keys=throw.choice((50, 500)),
         interval_ms=throw.choice((100, 150, 200)),
@@ -88,7 +88,7 @@ def test_a_death_among_overtaken_rows_layers_and_copies_is_exactly_once(tmp_path
         show(verdict)
         assert verdict.is_exactly_once
         assert not list(lacking(job, run))
-        assert run.among.recovery is Recovery.LOCAL or not local_reads(job.orders.directory)
+        assert Recovery.LOCAL in run.among.values or not local_reads(job.orders.directory)
 
 
 def live_through(job, run, throw):
@@ -135,7 +135,7 @@ def lacking(job, run):
     show(f"{dict(restored)}; {len(reads)} local copies were read")
     if not restored:
         yield "overtaken rows that were restored"
-    if run.among.barriers is Barriers.TIMED and len(overtaken) == len(manifests):
+    if Barriers.TIMED in run.among.values and len(overtaken) == len(manifests):
         yield "barriers that were in time"
-    if run.among.recovery is Recovery.LOCAL and not reads:
+    if Recovery.LOCAL in run.among.values and not reads:
         yield "local copies that were read"

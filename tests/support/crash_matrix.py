@@ -1,9 +1,9 @@
 """The crash matrix: which process dies on which side of which step, in which mode.
 
 All cells are the product of the four, except for one step: only a barrier that overtakes rows has
-any to upload, and here none does (see ``matrix_in_depth`` for those). The sample has every pair of
-two values in at least one cell (each step with each victim, each victim in each mode, and so on),
-which a quarter of them can do.
+any to upload, and here none does (see ``extended_crash_matrix`` for those). The sample has every
+pair of two values in at least one cell (each step with each victim, each victim in each mode, and
+so on), which a quarter of them can do.
 """
 
 import random

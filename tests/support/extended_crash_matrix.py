@@ -1,8 +1,9 @@
-"""The crash matrix in depth: deaths among overtaken rows, layers of state and other parallelisms.
+"""The crash matrix in depth: deaths among overtaken rows, kinds of state and other parallelisms.
 
 A cell is one death: at a step, on one side of it, of a slot or the driver, with barriers that
-overtake at once or after a timeout, with snapshots in full or in layers, restored from storage or
-from local copies. And the parallelism changes, or does not:
+overtake at once or after a timeout, with state in memory or in RocksDB, with snapshots in full or
+incremental, in files of each subtask or merged files, restored from storage or from local copies.
+And the parallelism changes, or does not:
 
 - When a driver dies, the next one is as wide, wider or narrower.
 - When a slot dies, its driver keeps its width. The death then counts as one among higher or lower
@@ -19,7 +20,7 @@ barrier that overtakes also is the first of several somewhere, no cell is imposs
 
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -69,27 +70,51 @@ class Recovery(StrEnum):
     LOCAL = "local"
 
 
+class Backend(StrEnum):
+    """Where state is while the job runs."""
+
+    HASHMAP = "hashmap"
+    ROCKSDB = "rocksdb"
+
+
+class Files(StrEnum):
+    """What a file in storage has the snapshots of."""
+
+    APART = "apart"
+    MERGED = "merged"
+
+
+DIMENSIONS: tuple[type[StrEnum], ...] = (Barriers, Snapshots, Recovery, Backend, Files)
+
+SETTINGS: Mapping[StrEnum, tuple[str, str]] = {
+    Barriers.UNALIGNED: ("weir.checkpointing.alignedTimeout", "0 ms"),
+    Barriers.TIMED: ("weir.checkpointing.alignedTimeout", "50 ms"),
+    Snapshots.FULL: ("weir.checkpointing.incremental", "false"),
+    Snapshots.INCREMENTAL: ("weir.checkpointing.incremental", "true"),
+    Recovery.REMOTE: ("weir.state.localRecovery", "false"),
+    Recovery.LOCAL: ("weir.state.localRecovery", "true"),
+    Backend.HASHMAP: ("weir.state.backend", "hashmap"),
+    Backend.ROCKSDB: ("weir.state.backend", "rocksdb"),
+    Files.APART: ("weir.checkpointing.fileMerging.enabled", "false"),
+    Files.MERGED: ("weir.checkpointing.fileMerging.enabled", "true"),
+}
+"""Of each value of each dimension; no two dimensions have a value of the same name."""
+
+
 @dataclass(frozen=True, order=True)
 class Circumstances:
-    """What stays as it is through a run."""
+    """What stays as it is through a run: one value of each dimension."""
 
-    barriers: Barriers
-    snapshots: Snapshots
-    recovery: Recovery
+    values: tuple[StrEnum, ...]
 
     def __str__(self) -> str:
-        return f"{self.barriers}, {self.snapshots}, {self.recovery}"
+        return ", ".join(self.values)
 
     def around(self, setting: JobSetting) -> JobSetting:
-        timeout = "50 ms" if self.barriers is Barriers.TIMED else "0 ms"
-        is_incremental = self.snapshots is Snapshots.INCREMENTAL
-        is_local = self.recovery is Recovery.LOCAL
         return setting.having(
             ("weir.checkpointing.unaligned", "true"),
-            ("weir.checkpointing.alignedTimeout", timeout),
-            ("weir.checkpointing.incremental", str(is_incremental).lower()),
             ("weir.checkpointing.inlineThreshold", "0 B"),
-            ("weir.state.localRecovery", str(is_local).lower()),
+            *(SETTINGS[value] for value in self.values),
         )
 
 
@@ -116,12 +141,11 @@ class Cell:
     def pairs(self) -> frozenset[tuple[object, object]]:
         """Every two of its values."""
         own = (self.step, self.moment, self.victim, self.change)
-        among = (self.among.barriers, self.among.snapshots, self.among.recovery)
-        return frozenset(combinations((*own, *among), 2))
+        return frozenset(combinations((*own, *self.among.values), 2))
 
 
 def every_circumstance() -> list[Circumstances]:
-    return [Circumstances(*values) for values in product(Barriers, Snapshots, Recovery)]
+    return [Circumstances(values) for values in product(*DIMENSIONS)]
 
 
 def every_cell(among: Iterable[Circumstances] = ()) -> list[Cell]:
@@ -138,7 +162,7 @@ def all_pairs(cells: Iterable[Cell]) -> set[tuple[object, object]]:
 
 def sample(dice: random.Random) -> list[Cell]:
     """Cells that have every pair of two values, the cheapest first; a greedy choice."""
-    cells = every_cell(_half(dice))
+    cells = every_cell(_few(dice))
     dice.shuffle(cells)
     missing = all_pairs(every_cell())
     chosen: list[Cell] = []
@@ -150,10 +174,15 @@ def sample(dice: random.Random) -> list[Cell]:
     return chosen
 
 
-def _half(dice: random.Random) -> list[Circumstances]:
-    """Four of the eight have every two of their values together."""
-    parity = dice.randint(0, 1)
-    return [c for n, c in enumerate(every_circumstance()) if n.bit_count() % 2 == parity]
+def _few(dice: random.Random) -> list[Circumstances]:
+    """Six that have every two of their values together, of up to ten dimensions.
+
+    In the first, every dimension has its one value. Each has its other value in three of the next
+    five, in no same three: then any two have it together in one, and each has it without the other.
+    """
+    threes = dice.sample(list(combinations(range(1, 6), 3)), len(DIMENSIONS))
+    both = [(three, dice.sample(list(d), 2)) for three, d in zip(threes, DIMENSIONS, strict=True)]
+    return [Circumstances(tuple(two[n in three] for three, two in both)) for n in range(6)]
 
 
 def _kinds(cells: Sequence[Cell]) -> Iterator[list[list[Cell]]]:

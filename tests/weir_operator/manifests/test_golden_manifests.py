@@ -1,7 +1,7 @@
 """All that is made for one job, as it would be sent: read ``golden-manifests.yaml``.
 
-`./dev test tests/weir_operator/manifests/test_golden_manifests.py --rewrite` accepts what has changed; read the
-difference.
+`./dev test tests/weir_operator/manifests/test_golden_manifests.py --rewrite` accepts what has
+changed; read the difference.
 """
 
 from datetime import UTC, datetime
