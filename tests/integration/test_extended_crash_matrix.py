@@ -106,7 +106,7 @@ def live_through(job, run, throw):
         if cell.victim is FaultKind.KILL_DRIVER:
             driver.until_dead()
             driver = job.start(ready.popleft())
-            job.until_reigning(driver)
+            job.until_in_charge(driver)
             ready.extend(islice(spares, 1))
     return driver
 

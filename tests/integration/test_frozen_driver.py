@@ -54,21 +54,21 @@ def a_job(storage, home):
 def test_a_driver_that_wakes_after_a_takeover_ends_by_itself_and_spoils_nothing(storage, tmp_path):
     """C17, C8, R1: one driver goes on, nothing is lost, doubled or deleted by the other."""
     with a_job(storage, tmp_path) as job:
-        reigning = job.start()
+        current = job.start()
         for number, (step, moment) in enumerate(places_of(storage)):
             successor = job.prepare()
             job.until_checkpoints(2)
             job.inject(Fault(number, step, moment, FaultKind.FREEZE_DRIVER))
-            reigning.until_frozen()
+            current.until_frozen()
             job.start(successor)
             job.until_checkpoints(2)
-            reigning.signal(signal.SIGCONT)
-            assert_fenced(reigning)
+            current.signal(signal.SIGCONT)
+            assert_fenced(current)
             job.until_checkpoints()
             assert_nothing_is_missing(job, successor)
-            reigning = successor
-        reigning.tell(do="stop", path="", drain=True)
-        assert reigning.until_ended()["ended"] == "stopped"
+            current = successor
+        current.tell(do="stop", path="", drain=True)
+        assert current.until_ended()["ended"] == "stopped"
         assert job.verdict_so_far().is_exactly_once
 
 
@@ -78,7 +78,7 @@ def assert_fenced(driver):
 
 
 def assert_nothing_is_missing(job, driver):
-    """What the log offers is whole, looked at while the driver that reigns holds its breath."""
+    """What the log offers is whole, looked at while the current driver is frozen."""
     driver.signal(signal.SIGSTOP)
     try:
         assert job.unreadable() == []

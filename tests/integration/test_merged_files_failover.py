@@ -34,7 +34,7 @@ def test_a_job_with_merged_files_survives_deaths_exactly_once(tmp_path):
         job.inject(Fault(1, Step.MANIFEST, Moment.AFTER, FaultKind.KILL_DRIVER))
         driver.until_dead()
         driver = job.start(wider)
-        job.until_reigning(driver)
+        job.until_in_charge(driver)
         job.until_checkpoints(3)
         driver.tell(do="stop", path=f"file://{tmp_path}/drained", drain=True)
         assert driver.until_ended()["ended"] == "stopped"

@@ -168,9 +168,9 @@ class RealJob:
         goal = self.traces.completed + more
         self.until(f"checkpoint number {goal}", lambda: self.traces.completed >= goal)
 
-    def until_reigning(self, driver: DriverProcess) -> None:
+    def until_in_charge(self, driver: DriverProcess) -> None:
         """From now on only this driver and its slots have injected faults."""
-        self.until("the driver reigns", lambda: self.orders.driver() == driver.pid)
+        self.until("the driver is in charge", lambda: self.orders.driver() == driver.pid)
 
     def inject(self, fault: Fault) -> None:
         """Arm the fault and wait until it has happened."""
@@ -182,7 +182,7 @@ class RealJob:
         return any("ended" in a for a in self.drivers[-1].answers())
 
     def slots(self) -> list[int]:
-        """The processes of the reigning driver's slots, as it knows them."""
+        """The processes of the driver in charge's slots, as it knows them."""
         newest = self.traces.newest()
         names = sorted(newest.slots) if newest else []
         pids = (int(name.rpartition(".")[2]) for name in names)

@@ -1,7 +1,7 @@
 """The job of the integration tests as a program: made ready, started and asked from its input.
 
 It starts Spark at once and the job only on command, so that a successor can stand ready
-while its predecessor still reigns. Commands are lines of JSON on the standard input; what they came
+while its predecessor is still in charge. Commands are lines of JSON on the standard input; what they came
 to, and how the job ended, are lines of JSON in a file.
 """
 
@@ -115,7 +115,7 @@ class Program:
         threading.Thread(target=self._read_commands, daemon=True).start()
         self._say(ready=True)
         first = self._commands.get()
-        status = self._reign(first) if first["do"] == "start" else 0
+        status = self._run_job(first) if first["do"] == "start" else 0
         self._session.stop()
         return status
 
@@ -124,7 +124,7 @@ class Program:
             self._commands.put(json.loads(line))
         self._commands.put({"do": "leave"})
 
-    def _reign(self, start: dict[str, Any]) -> int:
+    def _run_job(self, start: dict[str, Any]) -> int:
         Orders(Path(os.environ[DIRECTORY])).name_driver(os.getpid())
         job = self._submit(start["rate"])
         threading.Thread(target=self._obey, args=(job,), daemon=True).start()

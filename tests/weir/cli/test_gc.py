@@ -16,7 +16,7 @@ LEFT = "chk-3/sums-0-keyed-0-e1-a1"
 
 @pytest.fixture
 def home(tmp_path):
-    """A job whose first driver died during checkpoint 3, and whose second one reigns."""
+    """A job whose first driver died during checkpoint 3, and whose second one is in charge."""
     store, url = store_for("file://"), f"file://{tmp_path}"
     log = JobLog(store, url)
     for index, epoch in enumerate((1, 2)):
