@@ -37,6 +37,7 @@ class SlotStorage:
     def __init__(self, store: Store, epoch: Epoch, scenario: Scenario) -> None:
         self.is_incremental = scenario.policy.incremental
         self.merging = scenario.merging
+        self.changelog = scenario.changelog
         self._store = store
         self._epoch = epoch
 
@@ -45,6 +46,8 @@ class SlotStorage:
     ) -> StateFile:
         del owner
         self._write(path, content)
+        if "-p" in path.rpartition("/")[2]:
+            self._store.world.saw("logged between checkpoints")
         return self.described(path, content, shared=shared)
 
     def described(self, path: str, content: Content, *, shared: bool = False) -> StateFile:

@@ -7,8 +7,8 @@ one, so a segment may overlap those below it, and a lost one is made good by a l
 Who owns a file decides what may refer to it. A file belongs to the subtask until an ack names it,
 and then to the checkpoint of that ack: the coordinator deletes it when that checkpoint aborts. So a
 checkpoint refers to files of the newest completed checkpoint, which the coordinator holds until a
-later one completes, and to files that no ack has named. What an aborted checkpoint took with it is logged
-again by the next. What it had not acked stays in the log.
+later one completes, and to files that no ack has named. What an aborted checkpoint took with it is
+logged again by the next. What it had not acked stays in the log.
 
 Segments that are small and of like weight are folded into the next one, as a binary counter
 carries, so their number grows with the logarithm of the checkpoints; a segment of the preemptive
@@ -16,7 +16,7 @@ size is not written again. A new whole state, written on an interval of its own 
 outgrown the old one, replaces all segments up to its position.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, NewType
 
@@ -25,6 +25,8 @@ from weir.core.snapshots import StateFile
 
 Position = NewType("Position", int)
 """Numbers the captures of a subtask's keyed state."""
+
+NO_POSITION = Position(0)
 
 START = Position(1)
 """The state that a subtask begins with."""
@@ -75,6 +77,14 @@ class Segment:
 
 Chain = tuple[Segment, ...]
 """A whole state, and segments over it in the order they are laid."""
+
+
+class Cut(NamedTuple):
+    """A capture of the state."""
+
+    position: Position
+    known: Container[Position] | None = None
+    """The positions since which the backend knows the changes; None: all."""
 
 
 class Plan(NamedTuple):
@@ -149,19 +159,19 @@ class Changelog:
         self,
         checkpoint: CheckpointId,
         base: CheckpointId,
-        position: Position,
+        cut: Cut,
         *,
         is_full: bool = False,
         kept: frozenset[str] | None = None,
     ) -> Plan:
-        """What the checkpoint captured at this position refers to; ``kept``: of merged files."""
+        """What the checkpoint refers to; of merged files, only to those kept, or to all."""
         self._confirm(base)
         usable = [
             segment
             for segment in (*self._held(checkpoint), *self.free)
-            if segment.upto <= position and not is_full and _is_within(segment, kept)
+            if segment.upto <= cut.position and not is_full and _is_within(segment, kept)
         ]
-        chain, weight = _folded(_linked(usable), self.policy.preemptive_bytes)
+        chain, weight = _folded(_linked(usable), self.policy.preemptive_bytes, cut.known)
         own = tuple(segment for segment in chain if segment in self.free)
         self.free = tuple(segment for segment in self.free if segment not in own)
         self.taken[checkpoint] = _Taken(chain, own)
@@ -352,13 +362,16 @@ def _linked(usable: Iterable[Segment]) -> Chain:
         chain.append(max(later, key=lambda segment: segment.upto))
 
 
-def _folded(chain: Chain, preemptive_bytes: int) -> tuple[Chain, int]:
+def _folded(
+    chain: Chain, preemptive_bytes: int, known: Container[Position] | None
+) -> tuple[Chain, int]:
     """Without the segments that the next one replaces, and the weight of that one."""
     weight = 1
     while chain:
         last = chain[-1]
         is_small = last.since is not None and last.bytes < preemptive_bytes
-        if not is_small or last.weight > weight:
+        is_known = known is None or last.upto in known
+        if is_known and (not is_small or last.weight > weight):
             break
         chain, weight = chain[:-1], weight + last.weight
     return chain, weight

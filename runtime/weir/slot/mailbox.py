@@ -32,6 +32,7 @@ from weir.core.task import Grant, Transmit
 from weir.exchange import Arrived, Broken, Credited, Run
 from weir.slot.demand import rows_of_a_batch
 from weir.slot.effects import (
+    DeleteUnneeded,
     DiscardUpload,
     DropLocalCopies,
     Effect,
@@ -42,6 +43,7 @@ from weir.slot.effects import (
     StartInFlightUpload,
     StartUpload,
     SubtaskDone,
+    WriteSegment,
 )
 from weir.slot.merged_files import AckReleased
 from weir.slot.slot_exchange import PeerExchange, SlotExchange
@@ -207,6 +209,7 @@ class Mailbox:
                 effects, rest = runner.process(turn)
                 self._perform(runner, effects)
                 self._perform(runner, runner.obey(self._turns.processed(turn, rest)))
+                self._perform(runner, runner.log_changes(self._clock.now()))
             case PollSource():
                 self._perform(runner, runner.request_split())
                 self._perform(runner, runner.poll())
@@ -259,7 +262,7 @@ class Mailbox:
         effects = runner.restore(restored.state)
         if runner.is_ready:
             if self._merged is not None:
-                self._merged.joined(runner.run, runner.subtask, runner.uploads.layers)
+                self._merged.joined(runner.run, runner.subtask, runner.uploads.referred)
             restored.fill_inboxes()
             self._turns.add(runner.task)
         self._perform(runner, effects)
@@ -304,6 +307,8 @@ class Mailbox:
             self._merged.completed(runner.run, runner.subtask, completed)
 
     def _leave(self, runner: SubtaskRunner) -> None:
+        if runner.uploads.log is not None:
+            self._deployer.executors.uploading.submit(runner.writer.close_log)
         if self._merged is not None:
             self._merged.left(runner.run, runner.subtask)
 
@@ -371,6 +376,11 @@ class Mailbox:
                 self._resume(runner.subtask)
             case StartUpload() | StartInFlightUpload():
                 self._deployer.executors.uploading.submit(self._upload, runner.writer, effect)
+            case WriteSegment(start):
+                self._deployer.executors.uploading.submit(runner.writer.write_segment, start)
+            case DeleteUnneeded(paths):
+                uploading = self._deployer.executors.uploading
+                uploading.submit(runner.writer.delete_unneeded, list(paths))
             case DiscardUpload(upload):
                 self._deployer.executors.uploading.submit(runner.writer.delete, upload)
             case DropLocalCopies(owner, referenced):

@@ -6,6 +6,7 @@ from weir.core.changelog import (
     START,
     Changelog,
     ChangelogPolicy,
+    Cut,
     Position,
     Segment,
     files_of,
@@ -38,7 +39,7 @@ def a_log(policy=POLICY):
 
 def take(log, checkpoint, position, *, base=NO_CHECKPOINT, size=10, merged=False):
     """Plan a checkpoint and store its tail; the names of the files it refers to."""
-    plan = log.plan(checkpoint, base, Position(position))
+    plan = log.plan(checkpoint, base, Cut(Position(position)))
     tail = a_segment(plan.since, position, size=size, merged=merged, weight=plan.weight)
     return names(log.stored(checkpoint, tail))
 
@@ -111,7 +112,7 @@ def test_a_restored_checkpoint_that_is_not_owned_is_not_referred_to() -> None:
     """S5 C16: without its claim the first checkpoint writes the whole state."""
     log = Changelog(POLICY)
     log.restored(ONE, {STATE: (a_file("old"),)}, merged=False)
-    assert log.plan(TWO, NO_CHECKPOINT, Position(2)).since is None
+    assert log.plan(TWO, NO_CHECKPOINT, Cut(Position(2))).since is None
 
     log = Changelog(POLICY)
     log.restored(ONE, {STATE: (a_file("old"), a_file("layer"))}, merged=False)
@@ -122,7 +123,7 @@ def test_a_full_checkpoint_refers_to_nothing_older() -> None:
     """S5 C11: it materializes, and the next checkpoint builds on it."""
     log = a_log()
     complete(log, ONE, 2)
-    plan = log.plan(TWO, NO_CHECKPOINT, Position(3), is_full=True)
+    plan = log.plan(TWO, NO_CHECKPOINT, Cut(Position(3)), is_full=True)
     assert plan.since is None and plan.chain == ()
     log.stored(TWO, a_segment(None, 3))
     log.acked(TWO)
@@ -221,7 +222,7 @@ def test_no_segment_begins_before_what_the_backend_still_knows() -> None:
     log, base = a_log(), NO_CHECKPOINT
     for number in range(1, 40):
         oldest = log.oldest_position()
-        plan = log.plan(CheckpointId(number), base, Position(number + 1))
+        plan = log.plan(CheckpointId(number), base, Cut(Position(number + 1)))
         assert plan.since is not None and plan.since >= oldest
         size = 10 if number % 7 else 200
         tail = a_segment(plan.since, number + 1, size=size, weight=plan.weight)
@@ -331,9 +332,9 @@ def test_only_what_is_needed_is_kept_of_merged_files() -> None:
     log.acked(ONE)
     log.complete(ONE)
 
-    assert names(log.plan(TWO, ONE, Position(3), kept=frozenset({"1-2"})).chain) == []
+    assert names(log.plan(TWO, ONE, Cut(Position(3)), kept=frozenset({"1-2"})).chain) == []
     log.free = (a_segment(2, 3, size=500),)
-    plan = log.plan(TWO, ONE, Position(4), kept=frozenset())
+    plan = log.plan(TWO, ONE, Cut(Position(4)), kept=frozenset())
 
     assert plan.since == START, "the merged tail is not worth keeping"
     assert names(plan.chain) == []

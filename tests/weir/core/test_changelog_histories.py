@@ -12,6 +12,7 @@ from weir.core.changelog import (
     START,
     Changelog,
     ChangelogPolicy,
+    Cut,
     Position,
     Segment,
     files_of,
@@ -109,7 +110,7 @@ class Job:
         base = self.completed[-1][0] if self.completed else NO_CHECKPOINT
         capture = self.cut()
         merged = self.rng.random() < 0.3
-        plan = self.log.plan(number, base, capture[0], is_full=self.rng.random() < 0.02)
+        plan = self.log.plan(number, base, Cut(capture[0]), is_full=self.rng.random() < 0.02)
         self.expect_known(plan.since)
         tail = self.write(plan.since, capture, weight=plan.weight, merged=merged)
         chain = self.log.stored(number, tail)
