@@ -3,6 +3,8 @@
 from simulation.source_patch import Bug
 
 _LOG = "weir.core.changelog"
+_BACKENDS = ("tests/weir/state/test_backend_model.py",)
+_AGGREGATES = ("tests/weir/state/test_logged_aggregates.py",)
 _TESTS = ("tests/weir/core/test_changelog.py", "tests/weir/core/test_changelog_histories.py")
 
 CHANGELOG_BUGS = (
@@ -103,6 +105,30 @@ CHANGELOG_BUGS = (
         "        self.is_materializing = False\n",
         "        self.is_materializing = whole is None\n",
         _TESTS,
+    ),
+    Bug(
+        "a change of an entry in RocksDB is not remembered",
+        ("S5",),
+        "weir.state.rocksdb.write_buffer",
+        "            self._changed.add(prefix)\n",
+        "            self._changed.add(b'')\n",
+        _BACKENDS,
+    ),
+    Bug(
+        "aggregates that were written back to RocksDB are not logged",
+        ("S5",),
+        "weir.state.rocksdb.aggregate_changes",
+        "        self._take_rows(table)\n        self._generation += 1\n",
+        "        self._rows.drain()\n        self._generation += 1\n",
+        _AGGREGATES,
+    ),
+    Bug(
+        "the oldest capture is the first to be forgotten",
+        ("S5",),
+        "weir.state.memory.snapshot_diff",
+        "            del self._captured[sorted(self._captured)[1]]\n",
+        "            del self._captured[min(self._captured)]\n",
+        ("tests/weir/state/test_snapshot_diff.py",),
     ),
     Bug(
         "a log is replayed however long it is",

@@ -13,8 +13,8 @@ from simulation.external import External, FencedOut
 from simulation.row_values import GROUPS, Content, Row, Rows, key_of, time_of
 from simulation.scenario import MAX_PARALLELISM, Chances
 from simulation.world import World
-from weir.core.enumerator import AssignSplit, Message
 from weir.core.changelog import NO_POSITION, START, Position
+from weir.core.enumerator import AssignSplit, Message
 from weir.core.ids import NO_CHECKPOINT, CheckpointId, EdgeId, Millis, SplitId
 from weir.core.key_groups import owner_of, range_of
 from weir.core.snapshots import Redistribution, Transaction

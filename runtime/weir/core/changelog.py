@@ -83,7 +83,7 @@ class Cut(NamedTuple):
     """A capture of the state."""
 
     position: Position
-    known: Container[Position] | None = None
+    known: Container[int] | None = None
     """The positions since which the backend knows the changes; None: all."""
 
 
@@ -362,9 +362,7 @@ def _linked(usable: Iterable[Segment]) -> Chain:
         chain.append(max(later, key=lambda segment: segment.upto))
 
 
-def _folded(
-    chain: Chain, preemptive_bytes: int, known: Container[Position] | None
-) -> tuple[Chain, int]:
+def _folded(chain: Chain, preemptive_bytes: int, known: Container[int] | None) -> tuple[Chain, int]:
     """Without the segments that the next one replaces, and the weight of that one."""
     weight = 1
     while chain:

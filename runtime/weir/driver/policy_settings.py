@@ -6,8 +6,8 @@ from weir.api.checkpointing_config import CheckpointingMode
 from weir.api.config import JobConfig
 from weir.api.recovery_config import ClaimMode
 from weir.api.restart_config import RestartConfig, RestartType
-from weir.core.checkpoint_paths import manifest_path
 from weir.core.changelog import ChangelogPolicy
+from weir.core.checkpoint_paths import manifest_path
 from weir.core.file_pool import FileMergingPolicy
 from weir.core.ids import NO_CHECKPOINT, CheckpointId
 from weir.core.policy import Mode, Policy, Retention

@@ -4,7 +4,7 @@ The slot's one thread calls an operator; nothing here is ever called from two th
 capture hands over, which is called from an upload's thread while the operator continues.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
@@ -80,7 +80,7 @@ class Captured:
     """Makes sealed transactions durable; runs on an upload thread, and raising is a decline."""
     position: Position = NO_POSITION
     """In the changelog, if one is written."""
-    known: frozenset[int] | None = None
+    known: Container[int] | None = None
     """Since which positions, or checkpoints, changes are known; None: not said."""
     release: Callable[[], None] = nothing_to_release
     """Frees the old versions that were kept for this snapshot. Called once, from any thread."""

@@ -100,18 +100,23 @@ class FailSubtask:
     """The type of the exception; empty if a retry may succeed."""
 
 
+StorageEffect = (
+    StartUpload
+    | StartInFlightUpload
+    | DiscardUpload
+    | DropLocalCopies
+    | WriteSegment
+    | DeleteUnneeded
+)
+"""Done by upload threads."""
+
 Effect = (
     Transmit
     | Grant
     | Report
     | ScheduleWakeup
     | ResumePolling
-    | StartUpload
-    | StartInFlightUpload
-    | WriteSegment
-    | DeleteUnneeded
-    | DiscardUpload
-    | DropLocalCopies
     | SubtaskDone
     | FailSubtask
+    | StorageEffect
 )

@@ -8,8 +8,8 @@ from weir.core.ids import CheckpointId, Millis
 from weir.core.task import Task
 from weir.ports.operators import Captured, Operator
 from weir.slot.effects import DeleteUnneeded, DropLocalCopies, Effect, WriteSegment
-from weir.slot.snapshot_writer import shared_directory
 from weir.slot.snapshot_uploads import SnapshotUploads
+from weir.slot.snapshot_writer import shared_directory
 from weir.slot.state_log import StateLog
 from weir.storage.local_copies import Owner
 

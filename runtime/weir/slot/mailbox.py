@@ -42,6 +42,7 @@ from weir.slot.effects import (
     ScheduleWakeup,
     StartInFlightUpload,
     StartUpload,
+    StorageEffect,
     SubtaskDone,
     WriteSegment,
 )
@@ -374,22 +375,27 @@ class Mailbox:
                 self._wakeups[runner.subtask] = Millis(self._clock.now() + delay_ms)
             case ResumePolling():
                 self._resume(runner.subtask)
-            case StartUpload() | StartInFlightUpload():
-                self._deployer.executors.uploading.submit(self._upload, runner.writer, effect)
-            case WriteSegment(start):
-                self._deployer.executors.uploading.submit(runner.writer.write_segment, start)
-            case DeleteUnneeded(paths):
-                uploading = self._deployer.executors.uploading
-                uploading.submit(runner.writer.delete_unneeded, list(paths))
-            case DiscardUpload(upload):
-                self._deployer.executors.uploading.submit(runner.writer.delete, upload)
-            case DropLocalCopies(owner, referenced):
-                storage = runner.writer.storage
-                self._deployer.executors.uploading.submit(storage.completed, owner, referenced)
             case SubtaskDone():
                 self._done(runner)
             case FailSubtask():
                 self._fail(runner, effect)
+            case _:
+                self._submit(runner.writer, effect)
+
+    def _submit(self, writer: SnapshotWriter, effect: StorageEffect) -> None:
+        """What the upload threads do."""
+        submit = self._deployer.executors.uploading.submit
+        match effect:
+            case StartUpload() | StartInFlightUpload():
+                submit(self._upload, writer, effect)
+            case DiscardUpload(upload):
+                submit(writer.delete, upload)
+            case DropLocalCopies(owner, referenced):
+                submit(writer.storage.completed, owner, referenced)
+            case WriteSegment(start):
+                submit(writer.write_segment, start)
+            case DeleteUnneeded(paths):
+                submit(writer.delete_unneeded, list(paths))
             case _:
                 assert_never(effect)
 

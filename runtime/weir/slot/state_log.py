@@ -1,8 +1,8 @@
 """Writes the changelog of one subtask: tails for checkpoints, and what goes up between them.
 
-``weir.core.changelog`` decides; here changes become files. A capture on the mailbox's thread ends an
-interval of changes and costs no more than what changed in it; upload threads encode and write. A
-segment or a materialization between checkpoints has files of its own, never merged ones, so it
+``weir.core.changelog`` decides; here changes become files. A capture on the mailbox's thread ends
+an interval of changes and costs no more than what changed in it; upload threads encode and write.
+A segment or a materialization between checkpoints has files that no other subtask shares, so it
 belongs to no checkpoint. If it fails, nothing else does: its changes go up with the next.
 
 Uploads may ask at the same time as the mailbox learns of a checkpoint; a lock keeps them apart.
@@ -229,4 +229,3 @@ class StateLog:
             if ended > begun:
                 ratio = segment.bytes / (ended - begun)
                 self._ratio = min(max(ratio, LEAST_RATIO), MOST_RATIO)
-

@@ -50,6 +50,7 @@ def split_removed(table: pa.Table) -> tuple[pa.Table | None, pa.Table]:
         [REMOVED.name]
     )
 
+
 def layer_of(changed: pa.Table, removed: Sequence[pa.Table]) -> pa.Table:
     """What changed, and the keys that are gone; one that came again is in both, and is there."""
     if not removed:

@@ -37,11 +37,11 @@ def a_log(policy=POLICY):
     return log
 
 
-def take(log, checkpoint, position, *, base=NO_CHECKPOINT, size=10, merged=False):
+def take(log, checkpoint, position, *, base=NO_CHECKPOINT, **tail):
     """Plan a checkpoint and store its tail; the names of the files it refers to."""
     plan = log.plan(checkpoint, base, Cut(Position(position)))
-    tail = a_segment(plan.since, position, size=size, merged=merged, weight=plan.weight)
-    return names(log.stored(checkpoint, tail))
+    segment = a_segment(plan.since, position, weight=plan.weight, **tail)
+    return names(log.stored(checkpoint, segment))
 
 
 def names(chain):
@@ -124,7 +124,8 @@ def test_a_full_checkpoint_refers_to_nothing_older() -> None:
     log = a_log()
     complete(log, ONE, 2)
     plan = log.plan(TWO, NO_CHECKPOINT, Cut(Position(3)), is_full=True)
-    assert plan.since is None and plan.chain == ()
+    assert plan.since is None
+    assert plan.chain == ()
     log.stored(TWO, a_segment(None, 3))
     log.acked(TWO)
     log.complete(TWO)
@@ -223,7 +224,8 @@ def test_no_segment_begins_before_what_the_backend_still_knows() -> None:
     for number in range(1, 40):
         oldest = log.oldest_position()
         plan = log.plan(CheckpointId(number), base, Cut(Position(number + 1)))
-        assert plan.since is not None and plan.since >= oldest
+        assert plan.since is not None
+        assert plan.since >= oldest
         size = 10 if number % 7 else 200
         tail = a_segment(plan.since, number + 1, size=size, weight=plan.weight)
         log.stored(CheckpointId(number), tail)

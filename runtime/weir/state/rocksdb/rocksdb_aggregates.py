@@ -84,8 +84,6 @@ class RocksDBAggregates:
         groups: KeyGroupRange,
         database: Database,
         memory: RocksDBMemory,
-        *,
-        is_logged: bool,
     ) -> None:
         self._keys = keys
         self._requested = requested
@@ -97,7 +95,11 @@ class RocksDBAggregates:
         self._is_read = np.zeros(0, np.bool_)
         """Which rows of the table hold their key's aggregates; a row may get another key."""
         self._accumulators = AccumulatorCodec(self._table.accumulators)
-        self._log = AggregateChanges(keys) if is_logged else None
+        self._log: AggregateChanges | None = None
+
+    def remember_changes(self) -> None:
+        """From now on, captures say what has changed since earlier ones."""
+        self._log = AggregateChanges(self._keys)
 
     @property
     def size(self) -> int:
@@ -140,8 +142,9 @@ class RocksDBAggregates:
             past = self._log.captured(checkpoint, self._table)
         table, snapshot = self._table.capture(), self._database.snapshot()
         writing = AggregatesWriting(
-            table, snapshot, self._keys, self._table.accumulators, self._database.path, past
+            table, snapshot, self._keys, self._table.accumulators, self._database.path
         )
+        writing.past = past
 
         def release() -> None:
             table.release()
@@ -219,7 +222,6 @@ class AggregatesWriting:
         keys: Keys,
         accumulators: Sequence[Accumulator],
         directory: Path,
-        past: KnownChanges[TableChanges],
     ) -> None:
         self._table = table
         self._snapshot = snapshot
@@ -227,46 +229,44 @@ class AggregatesWriting:
         self._accumulators = accumulators
         self._codec = KeyCodec(keys.fields)
         self._numbers = AccumulatorCodec(accumulators)
-        self._past = past
+        self.past: KnownChanges[TableChanges] = KnownChanges(())
+        """What changed before the capture, as far as it is known."""
         self._path = directory.with_name(f"{directory.name}-{id(self)}.arrow")
 
     def whole(self) -> pa.Buffer:
-        kept = (pa.field(one.name, one.kind) for one in self._accumulators)
-        schema = pa.schema([KEY_GROUP, *self._keys.fields, *kept])
+        schema = self._schema()
         header = FileHeader(AGGREGATES_FILE, self._keys.names, self._keys.max_parallelism)
         return write_sorted(self._path, header, schema, self._batches(schema))
 
     def since(self, base: CheckpointId) -> pa.Buffer | None:
         """The keys that changed: of the table's rows, from RocksDB, or gone."""
-        intervals = self._past.since(base)
+        intervals = self.past.since(base)
         if intervals is None:
             return None
         row_numbers, keys = merged(intervals)
         newer = self._table.read(row_numbers)
         hidden = set(self._entries(newer.columns[: len(self._keys.fields)]))
-        found: list[Entry] = []
-        missing: list[bytes] = []
-        if keys is not None:
-            for entry in sorted(set(self._entries(keys.columns)) - hidden):
-                value = self._snapshot.get(entry)
-                if value is None:
-                    missing.append(entry)
-                else:
-                    found.append((entry, value))
+        asked = set(self._entries(keys.columns)) - hidden if keys is not None else set[bytes]()
+        values = {entry: self._snapshot.get(entry) for entry in sorted(asked)}
+        found = [(entry, value) for entry, value in values.items() if value is not None]
+        missing = [entry for entry, value in values.items() if value is None]
         tables = [newer]
         if found:
-            kept = (pa.field(one.name, one.kind) for one in self._accumulators)
-            schema = pa.schema([KEY_GROUP, *self._keys.fields, *kept])
-            older = pa.Table.from_batches([self._older(found, schema)])
+            older = pa.Table.from_batches([self._older(found, self._schema())])
             tables.append(older.drop_columns([KEY_GROUP.name]).cast(newer.schema))
-        gone = []
-        if missing:
-            columns, _ = self._codec.decode(missing, _GROUP_BYTES)
-            gone.append(pa.Table.from_arrays(columns, schema=pa.schema(self._keys.fields)))
+        gone = [self._keys_behind(missing)] if missing else []
         table = layer_of(pa.concat_tables(tables), gone)
         groups = self._keys.groups(_whole(table.columns[: len(self._keys.fields)]))
         names, most = self._keys.names, self._keys.max_parallelism
         return write_keyed(AGGREGATES_FILE, table, groups, names, most)
+
+    def _schema(self) -> pa.Schema:
+        kept = (pa.field(one.name, one.kind) for one in self._accumulators)
+        return pa.schema([KEY_GROUP, *self._keys.fields, *kept])
+
+    def _keys_behind(self, entries: Sequence[bytes]) -> pa.Table:
+        columns, _ = self._codec.decode(entries, _GROUP_BYTES)
+        return pa.Table.from_arrays(columns, schema=pa.schema(self._keys.fields))
 
     def _entries(self, columns: Sequence[pa.ChunkedArray]) -> list[bytes]:
         whole = _whole(columns)

@@ -89,13 +89,10 @@ class RocksDBBackend:
 
     def aggregates(self, aggregates: Sequence[Aggregation], schema: pa.Schema) -> RocksDBAggregates:
         self._aggregates = RocksDBAggregates(
-            self._keys,
-            (aggregates, schema),
-            self._groups,
-            self._database,
-            self._memory,
-            is_logged=self._is_logged,
+            self._keys, (aggregates, schema), self._groups, self._database, self._memory
         )
+        if self._is_logged:
+            self._aggregates.remember_changes()
         return self._aggregates
 
     def value_state(self, name: str, rows: Rows, ttl_ms: int | None = None) -> RocksDBValueState:
