@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 
 from weir.core.ids import CheckpointId
 from weir.core.snapshots import KeyGroupRange
 from weir.ports.keyed_state import AGGREGATES_FILE, Aggregation, RowNumbers
 from weir.ports.operators import Batch, Captured, KeyedSnapshot
-from weir.state.layer_merge import REMOVED, split_removed
+from weir.state.layer_merge import layer_of, split_removed
 from weir.state.memory.aggregate_table import AggregateTable
 from weir.state.memory.change_history import CapturedChanges, ChangeHistory
 from weir.state.restored_rows import Keys
@@ -60,13 +59,13 @@ class MemoryAggregates:
             row_numbers = past.changed_since(base)
             if row_numbers is None:
                 return None
-            return self._write(_layer(captured.read(row_numbers), past.removed_since(base)))
+            return self._write(layer_of(captured.read(row_numbers), past.removed_since(base)))
 
         def whole() -> pa.Buffer:
             return self._write(captured.read())
 
         piece = KeyedSnapshot(self._groups, whole, AGGREGATES_FILE, since)
-        return Captured(keyed=(piece,), release=captured.release)
+        return Captured(keyed=(piece,), release=captured.release, known=past.known)
 
     def restore(self, files: Sequence[KeyedState], checkpoint: CheckpointId) -> None:
         """The files come in the order they were laid."""
@@ -92,12 +91,3 @@ class MemoryAggregates:
         first, last = self._groups
         assert ((groups >= first) & (groups <= last)).all(), "every key here is of our key groups"
         return write_keyed(AGGREGATES_FILE, table, groups, names, self._keys.max_parallelism)
-
-
-def _layer(changed: pa.Table, removed: Sequence[pa.Table]) -> pa.Table:
-    """What changed, and the keys that are gone; one that came again is in both, and is there."""
-    if not removed:
-        return changed
-    rows = pa.concat_tables([changed, *removed], promote_options="default")
-    is_removed = np.arange(rows.num_rows) >= changed.num_rows
-    return rows.append_column(REMOVED, pa.array(is_removed)).combine_chunks()

@@ -5,6 +5,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from weir.core.changelog import Position
 from weir.core.ids import CheckpointId
 from weir.core.key_groups import range_of
 from weir.ports.keyed_state import AGGREGATES_FILE, Aggregation, Key, Rows, TimeMode
@@ -112,12 +113,13 @@ class MemoryBackend:
     def capture(self, checkpoint: CheckpointId) -> Captured:
         if self._aggregates is not None:
             return self._aggregates.capture(checkpoint)
-        if not len(self._row_index):
+        if not len(self._row_index) and not self._place.is_logged:
             return Captured()
         captured = self._capture_states()
+        known = frozenset(self._versions.known())
         if self._place.is_incremental:
             self._versions.remember(checkpoint, captured.versions)
-        return Captured(keyed=captured.keyed, release=captured.release)
+        return Captured(keyed=captured.keyed, release=captured.release, known=known)
 
     def restore(self, restored_state: RestoredState) -> list[str]:
         files: dict[str, list[KeyedState]] = {}
@@ -139,6 +141,9 @@ class MemoryBackend:
         self._versions.completed(checkpoint)
         if self._aggregates is not None:
             self._aggregates.completed(checkpoint)
+
+    def truncated(self, position: Position) -> None:
+        """Captures have positions where ``LoggedBackend`` stands before."""
 
     def close(self) -> None:
         """The memory goes with the object."""
