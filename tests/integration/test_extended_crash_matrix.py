@@ -65,7 +65,7 @@ def change(old, new):
 
 @pytest.mark.parametrize("run", RUNS, ids=NAMES)
 def test_a_death_among_overtaken_rows_layers_and_copies_is_exactly_once(tmp_path, run):
-    """R1, R5, A4, A5, A10, C8, C9, S4, S6, S11, S13: and each of those was really there."""
+    """R1, R5, A4, A5, A10, C8, C9, S2, S4, S5, S6, S11, S13: and each of those was really there."""
     throw = dice(f"in depth {run}")
     setting = JobSetting(f"file://{tmp_path}/checkpoints", f"file://{tmp_path}/output")
     setting = run.among.around(setting).sized(rows=2_000_000, rate=2_000)

@@ -2,8 +2,8 @@
 
 A cell is one death: at a step, on one side of it, of a slot or the driver, with barriers that
 overtake at once or after a timeout, with state in memory or in RocksDB, with snapshots in full or
-incremental, in files of each subtask or merged files, restored from storage or from local copies.
-And the parallelism changes, or does not:
+incremental, with a changelog or without, in files of each subtask or merged files, restored from
+storage or from local copies. And the parallelism changes, or does not:
 
 - When a driver dies, the next one is as wide, wider or narrower.
 - When a slot dies, its driver keeps its width. The death then counts as one among higher or lower
@@ -84,7 +84,21 @@ class Files(StrEnum):
     MERGED = "merged"
 
 
-DIMENSIONS: tuple[type[StrEnum], ...] = (Barriers, Snapshots, Recovery, Backend, Files)
+class Changelog(StrEnum):
+    """Whether changes of state are uploaded between checkpoints."""
+
+    LOGGED = "changelog"
+    UNLOGGED = "no changelog"
+
+
+DIMENSIONS: tuple[type[StrEnum], ...] = (
+    Barriers,
+    Snapshots,
+    Recovery,
+    Backend,
+    Files,
+    Changelog,
+)
 
 SETTINGS: Mapping[StrEnum, tuple[str, str]] = {
     Barriers.UNALIGNED: ("weir.checkpointing.alignedTimeout", "0 ms"),
@@ -97,6 +111,8 @@ SETTINGS: Mapping[StrEnum, tuple[str, str]] = {
     Backend.ROCKSDB: ("weir.state.backend", "rocksdb"),
     Files.APART: ("weir.checkpointing.fileMerging.enabled", "false"),
     Files.MERGED: ("weir.checkpointing.fileMerging.enabled", "true"),
+    Changelog.LOGGED: ("weir.state.changelog.enabled", "true"),
+    Changelog.UNLOGGED: ("weir.state.changelog.enabled", "false"),
 }
 """Of each value of each dimension; no two dimensions have a value of the same name."""
 
@@ -114,6 +130,7 @@ class Circumstances:
         return setting.having(
             ("weir.checkpointing.unaligned", "true"),
             ("weir.checkpointing.inlineThreshold", "0 B"),
+            ("weir.state.changelog.materializationInterval", "1 s"),
             *(SETTINGS[value] for value in self.values),
         )
 
@@ -157,6 +174,12 @@ def all_pairs(cells: Iterable[Cell]) -> set[tuple[object, object]]:
     return {pair for cell in cells for pair in cell.pairs}
 
 
+def every_pair() -> set[tuple[object, object]]:
+    """Those of all cells, without making the cells."""
+    kinds: list[Iterable[StrEnum]] = [Step, Moment, VICTIMS, Change, *DIMENSIONS]
+    return {pair for one, other in combinations(kinds, 2) for pair in product(one, other)}
+
+
 # -- the sample
 
 
@@ -164,7 +187,7 @@ def sample(dice: random.Random) -> list[Cell]:
     """Cells that have every pair of two values, the cheapest first; a greedy choice."""
     cells = every_cell(_few(dice))
     dice.shuffle(cells)
-    missing = all_pairs(every_cell())
+    missing = every_pair()
     chosen: list[Cell] = []
     while missing:
         moves = [_best_move(kinds, missing) for kinds in _kinds(cells)]

@@ -1,8 +1,8 @@
 """The job of the integration tests as a program: made ready, started and asked from its input.
 
 It starts Spark at once and the job only on command, so that a successor can stand ready
-while its predecessor is still in charge. Commands are lines of JSON on the standard input; what they came
-to, and how the job ended, are lines of JSON in a file.
+while its predecessor is still in charge. Commands are lines of JSON on the standard input; what
+they came to, and how the job ended, are lines of JSON in a file.
 """
 
 import faulthandler
