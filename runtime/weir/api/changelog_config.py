@@ -28,7 +28,7 @@ class ChangelogConfig(Model):
         Bounds(
             least=1_000,
             because="the whole state is uploaded each time",
-            remedy="use a second or more, as in 10min",
+            remedy="use a second or more, as in 10 min",
         ),
     ] = 600_000
     """How often the whole state is written in the background, which makes the log short again; also

@@ -133,13 +133,13 @@ class JobConfig(Model):
             )
 
     def _against_changelog(self) -> Iterator[Problem]:
-        storage = self.checkpointing.storage
-        if self.state.changelog.enabled and (storage is None or is_memory(storage)):
-            yield self.state.problem(
-                "changelog",
-                "checkpoints in the driver's memory have no place for a log",
-                "set checkpointing.storage to a directory, or remove state.changelog.enabled",
-            )
+        storage, changelog = self.checkpointing.storage, self.state.changelog
+        if changelog.enabled and (storage is None or is_memory(storage)):
+            yield changelog.problem(
+                "enabled",
+                "there is no storage for a log that slots and driver both reach",
+                "set checkpointing.storage to a directory, or enabled to false",
+            ).under("changelog").under("state")
 
     def _against_recovery(self) -> Iterator[Problem]:
         storage, recovery = self.checkpointing.storage, self.recovery

@@ -139,3 +139,12 @@ def test_a_strategy_has_no_settings_of_another():
     nothing = RestartConfig(type=RestartType.NONE).model_dump(exclude_none=True)
 
     assert nothing == {"type": RestartType.NONE}
+
+
+def test_changes_are_not_logged_and_a_log_is_materialized_every_ten_minutes():
+    """S5: off; with the interval and the threshold of Flink."""
+    changelog = JobConfig().state.changelog
+
+    assert not changelog.enabled
+    assert changelog.materialization_interval == 10 * MINUTE
+    assert changelog.preemptive_persist_threshold == 5 * MIB

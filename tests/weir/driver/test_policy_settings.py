@@ -6,6 +6,7 @@ from weir.api.checkpointing_config import CheckpointingConfig
 from weir.api.config import load_config
 from weir.api.recovery_config import RecoveryConfig
 from weir.api.restart_config import RestartConfig
+from weir.core.changelog import ChangelogPolicy
 from weir.core.file_pool import FileMergingPolicy
 from weir.core.ids import NO_CHECKPOINT, CheckpointId
 from weir.core.policy import Mode, Policy, Retention
@@ -15,6 +16,7 @@ from weir.driver.driver_environment import DriverEnvironment
 from weir.driver.driver_process import Submission
 from weir.driver.policy_settings import (
     LONGEST_WAIT_MS,
+    changelog_of,
     merging_of,
     policy_of,
     restore_request_of,
@@ -74,6 +76,21 @@ def test_no_setting_of_checkpointing_is_forgotten():
     """U3: a setting that no code reads would be misleading."""
     here = {name for given, _ in POLICY for name in given}
     assert here | ELSEWHERE == set(CheckpointingConfig.model_fields)
+
+
+def test_the_settings_of_the_changelog_reach_the_slots():
+    """S5, U3: and its checkpoints build on each other, whatever ``incremental`` says."""
+    given = {
+        "enabled": True,
+        "materializationInterval": "2 min",
+        "preemptivePersistThreshold": "1 MiB",
+    }
+    config = configured(state={"changelog": given})
+
+    assert changelog_of(config) == ChangelogPolicy(120_000, 1 << 20)
+    assert policy_of(config).incremental
+    assert changelog_of(configured()) is None
+    assert not policy_of(configured()).incremental
 
 
 @pytest.mark.parametrize(("blocks", "wait"), [(True, None), (False, LONGEST_WAIT_MS)])
