@@ -41,7 +41,7 @@ def test_a_job_with_a_changelog_survives_deaths_exactly_once(tmp_path, backend):
         job.inject(Fault(1, Step.MANIFEST, Moment.AFTER, FaultKind.KILL_DRIVER))
         driver.until_dead()
         driver = job.start(wider)
-        job.until_reigning(driver)
+        job.until_in_charge(driver)
         job.until_checkpoints(8)
         driver.tell(do="stop", path=f"file://{tmp_path}/drained", drain=True)
         assert driver.until_ended()["ended"] == "stopped"
