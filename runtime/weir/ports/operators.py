@@ -130,6 +130,8 @@ class NativeInstance:
 
     share: NativeShare
     directory: str
+    remove: Callable[[], None] = nothing_to_release
+    """Called once, when the directory was opened elsewhere or is not needed any more."""
 
     @property
     def name(self) -> str:

@@ -18,6 +18,7 @@ from weir.core.reasons import Reason
 from weir.core.snapshots import InFlightHandle, StateFile, SubtaskSnapshot
 from weir.exchange import Run
 from weir.slot.layers import Layers
+from weir.slot.native_files import NativeFiles
 
 MOST_UPLOADS = 4
 """Of one subtask at a time."""
@@ -126,6 +127,7 @@ class SnapshotUploads:
         self._state_bytes = 0
         """Of the snapshot written last: the next will hold about as much."""
         self.layers = Layers()
+        self.native = NativeFiles()
         self.is_open = True
         """Until the subtask ends; its uploads may go on after that."""
         self._referred: dict[CheckpointId, frozenset[str]] = {}
@@ -189,6 +191,11 @@ class SnapshotUploads:
         if barrier.kind.commits:
             self._referred[barrier.checkpoint] = frozenset(f.segment for f in snapshot.files())
 
+    def aborted(self, checkpoint: CheckpointId) -> None:
+        """No later snapshot builds on it."""
+        self.layers.aborted(checkpoint)
+        self.native.aborted(checkpoint)
+
     def keep_only(self, pending: Container[CheckpointId]) -> None:
         """The coordinator owns the files of all others, or they are deleted."""
         self._uploads = {c: upload for c, upload in self._uploads.items() if c in pending}
@@ -204,6 +211,7 @@ class SnapshotUploads:
         A plain savepoint has no copies and ends none: no restart goes back to it by itself.
         """
         self.layers.completed(checkpoint)
+        self.native.completed(checkpoint)
         if checkpoint not in self._referred:
             return None
         for older in [c for c in list(self._referred) if c < checkpoint]:

@@ -248,6 +248,14 @@ class CapturedTable:
             fields.append(pa.field(one.name, one.kind))
         return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
+    def numbers(self, row_numbers: RowNumbers) -> tuple[list[pa.Array], list[Array]]:
+        """The key columns and the accumulators as they are kept; called instead of ``read``."""
+        *arrays, is_kept = self._frozen.read_rows(row_numbers)
+        if self._has_removed:
+            arrays = [array[is_kept] for array in arrays]
+            row_numbers = row_numbers[is_kept]
+        return self._index.keys_of(row_numbers), arrays
+
     def release(self) -> None:
         """Free what was kept for this capture. Any thread may call it."""
         self._frozen.release()

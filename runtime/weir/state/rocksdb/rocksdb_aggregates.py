@@ -5,10 +5,13 @@ are read first, all at once. When the table has as many keys as the memory allow
 emits what changed and gives its row numbers back, and the table is written in one batch and begins
 anew. So RocksDB is asked once for a batch of rows and written once for many batches.
 
-A capture is a snapshot of RocksDB and the table at the same moment, whose rows are newer.
+A capture writes the rows of the table that RocksDB does not have yet, on the upload's thread, from
+the table as it was at the barrier; the table itself stays, so its keys are not read again.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +19,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from weir.core.ids import CheckpointId
 from weir.core.snapshots import KeyGroupRange
 from weir.ports.keyed_state import AGGREGATES_FILE, Aggregation, RowNumbers
-from weir.ports.operators import Batch, Captured, KeyedSnapshot
+from weir.ports.operators import Batch, Captured, KeyedSnapshot, LocalState
 from weir.state.accumulators import Accumulator, count_of
 from weir.state.changed_rows import distinct
 from weir.state.layer_merge import split_removed
-from weir.state.memory.aggregate_table import AggregateTable, CapturedTable
+from weir.state.memory.aggregate_table import AggregateTable
 from weir.state.restored_rows import Keys
-from weir.state.rocksdb.database import Database, Entry, HeldSnapshot
+from weir.state.rocksdb.database import Database, Entry
 from weir.state.rocksdb.key_codec import KeyCodec, bytes_of, group_bytes
+from weir.state.rocksdb.native_snapshot import file_without_rows, native_snapshot
+from weir.state.rocksdb.rocksdb_capture import RocksDBCapture
 from weir.state.rocksdb.rocksdb_memory import RocksDBMemory
 from weir.state.snapshot_files import (
     KEY_GROUP,
@@ -90,6 +96,10 @@ class RocksDBAggregates:
         self._table = self._new_table()
         self._is_read = np.zeros(0, np.bool_)
         """Which rows of the table hold their key's aggregates; a row may get another key."""
+        self._is_changed = np.zeros(0, np.bool_)
+        """Which rows RocksDB does not have as they are."""
+        self._capture: RocksDBCapture | None = None
+        """Writes the rows that had changed at the last barrier; None: they are written."""
         self._accumulators = AccumulatorCodec(self._table.accumulators)
 
     @property
@@ -100,12 +110,15 @@ class RocksDBAggregates:
         row_numbers = self._table.row_numbers(batch)
         self._read_new(row_numbers)
         self._table.fold(row_numbers, batch)
+        self._is_changed[row_numbers] = True
         return row_numbers
 
     def remove(self, row_numbers: RowNumbers) -> None:
         row_numbers = distinct(row_numbers)
         keys = self._table.remove(row_numbers)
         self._is_read[row_numbers] = False
+        self._is_changed[row_numbers] = False
+        self._settle()
         self._delete(keys)
 
     def rows(self, row_numbers: RowNumbers) -> list[pa.Array]:
@@ -117,22 +130,43 @@ class RocksDBAggregates:
 
     def write_back(self) -> None:
         """Write the table to RocksDB and begin a new one."""
-        self._write(self._table, np.flatnonzero(self._is_read))
+        self._settle()
+        self._write(self._table, np.flatnonzero(self._is_changed))
         self._table = self._new_table()
         self._is_read = np.zeros(0, np.bool_)
+        self._is_changed = np.zeros(0, np.bool_)
 
-    def capture(self) -> Captured:
-        table, snapshot = self._table.capture(), self._database.snapshot()
-        writing = AggregatesWriting(
-            table, snapshot, self._keys, self._table.accumulators, self._database.path
+    def capture(self, checkpoint: CheckpointId, *, keeps_files: bool) -> Captured:
+        self._settle()
+        changed = np.flatnonzero(self._is_changed)
+        self._is_changed[changed] = False
+        table = self._table.capture()
+
+        read: list[tuple[Sequence[pa.Array], Sequence[Array]]] = []
+
+        def write() -> None:
+            if not read:  # a write that failed is repeated
+                read.append(table.numbers(changed))
+                table.release()
+            self._write_rows(*read[0])
+
+        capture = RocksDBCapture(self._database, write, keeps_files=keeps_files)
+        self._capture = capture
+        path = self._database.path.with_suffix(f".{checkpoint}")
+        writing = AggregatesWriting(capture, self._keys, self._table.accumulators, path)
+        piece = KeyedSnapshot(self._groups, writing.whole, AGGREGATES_FILE)
+        return Captured(
+            keyed=(piece,),
+            release=capture.release,
+            native=native_snapshot(capture, self._database, self._groups, (self.described(),)),
         )
 
-        def release() -> None:
-            table.release()
-            snapshot.release()
-
-        piece = KeyedSnapshot(self._groups, writing.whole, AGGREGATES_FILE)
-        return Captured(keyed=(piece,), release=release)
+    def described(self) -> LocalState:
+        """As one state of the instance, all of whose entries are its."""
+        fields = (*self._keys.fields, *_columns(self._table.accumulators))
+        return LocalState(
+            AGGREGATES_FILE, 0, file_without_rows(AGGREGATES_FILE, fields, self._keys)
+        )
 
     def restore(self, files: Sequence[KeyedState]) -> None:
         """The files come in the order they were laid; the rows of a later one are newer."""
@@ -159,11 +193,25 @@ class RocksDBAggregates:
             longer = np.zeros(2 * self._table.size, np.bool_)
             longer[: len(self._is_read)] = self._is_read
             self._is_read = longer
+            longer = np.zeros(len(longer), np.bool_)
+            longer[: len(self._is_changed)] = self._is_changed
+            self._is_changed = longer
         new = row_numbers[~self._is_read[row_numbers]]
         if len(new):
             new = distinct(new)
             self._read(new)
             self._is_read[new] = True
+
+    def reads_as_stored(self, stored: pa.Schema) -> bool:
+        """Whether entries of this schema are those of today; refuses what cannot be taken over."""
+        self._table.places(stored)
+        now = [(one.name, one.kind) for one in self._table.accumulators]
+        return [(f.name, f.type) for f in stored][len(self._keys.fields) :] == now
+
+    def _settle(self) -> None:
+        if self._capture is not None:
+            self._capture.settle()
+            self._capture = None
 
     def _delete(self, keys: Sequence[pa.Array]) -> None:
         self._database.write((entry, None) for entry in self._entries(keys))
@@ -179,58 +227,45 @@ class RocksDBAggregates:
     def _write(self, table: AggregateTable, row_numbers: RowNumbers) -> None:
         for begin in range(0, len(row_numbers), ROWS_PER_BATCH):
             some = row_numbers[begin : begin + ROWS_PER_BATCH]
-            entries = self._entries(table.keys_of(some))
-            values = self._accumulators.encode(table.numbers_of(some))
-            self._database.write_pairs(entries, values)
+            self._write_rows(table.keys_of(some), table.numbers_of(some))
+
+    def _write_rows(self, keys: Sequence[pa.Array], numbers: Sequence[Array]) -> None:
+        if len(keys[0]):
+            values = self._accumulators.encode(numbers)
+            self._database.write_pairs(self._entries(keys), values)
 
 
+@dataclass(frozen=True, slots=True)
 class AggregatesWriting:
     """Writes what was captured; called on an upload thread, while processing continues."""
 
-    def __init__(
-        self,
-        table: CapturedTable,
-        snapshot: HeldSnapshot,
-        keys: Keys,
-        accumulators: Sequence[Accumulator],
-        directory: Path,
-    ) -> None:
-        self._table = table
-        self._snapshot = snapshot
-        self._keys = keys
+    capture: RocksDBCapture
+    keys: Keys
+    accumulators: Sequence[Accumulator]
+    path: Path
+
+    def whole(self) -> pa.Buffer:
+        rows = AggregateEntries(self.keys, self.accumulators)
+        entries = self.capture.snapshot().scan(_FIRST, _BEHIND)
+        header = FileHeader(AGGREGATES_FILE, self.keys.names, self.keys.max_parallelism)
+        return write_sorted(self.path, header, rows.schema, rows.batches(entries))
+
+
+class AggregateEntries:
+    """Decodes entries to rows, in batches."""
+
+    def __init__(self, keys: Keys, accumulators: Sequence[Accumulator]) -> None:
         self._accumulators = accumulators
         self._codec = KeyCodec(keys.fields)
         self._numbers = AccumulatorCodec(accumulators)
-        self._path = directory.with_name(f"{directory.name}-{id(self)}.arrow")
+        self.schema = pa.schema([KEY_GROUP, *keys.fields, *_columns(accumulators)])
 
-    def whole(self) -> pa.Buffer:
-        kept = (pa.field(one.name, one.kind) for one in self._accumulators)
-        schema = pa.schema([KEY_GROUP, *self._keys.fields, *kept])
-        header = FileHeader(AGGREGATES_FILE, self._keys.names, self._keys.max_parallelism)
-        return write_sorted(self._path, header, schema, self._batches(schema))
+    def batches(self, entries: Iterator[Entry]) -> Iterator[pa.RecordBatch]:
+        """By key group, as the entries come."""
+        while chunk := list(islice(entries, ROWS_PER_BATCH)):
+            yield self._batch(chunk)
 
-    def _batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Sorted by key group: entries as they come, with the table's rows of the groups before."""
-        newer = self._table.read().combine_chunks()
-        columns = [column.combine_chunks() for column in newer.columns[: len(self._keys.fields)]]
-        groups = self._keys.groups(columns)
-        keys = group_bytes(groups)
-        hidden = {group + key for group, key in zip(keys, self._codec.encode(columns), strict=True)}
-        order = np.argsort(groups, kind="stable")
-        sorted_groups = groups[order]
-        newer = newer.take(pa.array(order)).add_column(0, KEY_GROUP, pa.array(sorted_groups))
-        emitted = 0
-        for older in _chunks(self._snapshot.scan(_FIRST, _BEHIND), hidden):
-            batch = self._older(older, schema)
-            last = batch.column(0)[batch.num_rows - 1].as_py()
-            until = int(np.searchsorted(sorted_groups, last))
-            both = [batch, *newer.slice(emitted, until - emitted).to_batches()]
-            emitted = max(until, emitted)
-            merged = pa.Table.from_batches([one.cast(schema) for one in both], schema)
-            yield from merged.sort_by(KEY_GROUP.name).combine_chunks().to_batches()
-        yield from newer.slice(emitted).cast(schema).to_batches()
-
-    def _older(self, entries: Sequence[Entry], schema: pa.Schema) -> pa.RecordBatch:
+    def _batch(self, entries: Sequence[Entry]) -> pa.RecordBatch:
         keys, values = zip(*entries, strict=True)
         columns, _ = self._codec.decode(keys, _GROUP_BYTES)
         first_bytes = b"".join(key[:_GROUP_BYTES] for key in keys)
@@ -240,17 +275,8 @@ class AggregatesWriting:
         for one, numbers in arrays.items():
             count = None if one.reduction.counts else arrays[count_of(one.column)]
             kept.append(arrow_of(numbers, None if count is None else count > 0, one.kind))
-        return pa.RecordBatch.from_arrays([groups, *columns, *kept], schema=schema)
+        return pa.RecordBatch.from_arrays([groups, *columns, *kept], schema=self.schema)
 
 
-def _chunks(entries: Iterator[Entry], hidden: set[bytes]) -> Iterator[list[Entry]]:
-    """Those that are not hidden, so many at a time."""
-    chunk: list[Entry] = []
-    for entry in entries:
-        if entry[0] not in hidden:
-            chunk.append(entry)
-            if len(chunk) == ROWS_PER_BATCH:
-                yield chunk
-                chunk = []
-    if chunk:
-        yield chunk
+def _columns(accumulators: Sequence[Accumulator]) -> list[pa.Field]:
+    return [pa.field(one.name, one.kind) for one in accumulators]

@@ -1,6 +1,6 @@
 """Keeps the keyed state of a subtask in RocksDB, on the disk of its executor."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import TypeVar
 
@@ -10,14 +10,28 @@ from weir.api.state_config import StateConfig
 from weir.core.ids import CheckpointId
 from weir.core.key_groups import range_of
 from weir.ports.keyed_state import AGGREGATES_FILE, Aggregation, Key, Rows, TimeMode
-from weir.ports.operators import Captured, KeyedSnapshot, RestoredState, TaskInfo
+from weir.ports.operators import (
+    Captured,
+    KeyedSnapshot,
+    NativeInstance,
+    RestoredState,
+    TaskInfo,
+)
 from weir.state.columns import columns_of, keys_of
 from weir.state.layer_merge import merge_layers
 from weir.state.restored_rows import Keys
-from weir.state.rocksdb.database import Database, after
+from weir.state.rocksdb.database import Database
 from weir.state.rocksdb.key_codec import KeyCodec, group_bytes
 from weir.state.rocksdb.key_cursor import KeyCursor
+from weir.state.rocksdb.native_instances import (
+    NativeRestoring,
+    delete_state,
+    described_state,
+    remove_keys,
+)
+from weir.state.rocksdb.native_snapshot import native_snapshot
 from weir.state.rocksdb.rocksdb_aggregates import RocksDBAggregates
+from weir.state.rocksdb.rocksdb_capture import RocksDBCapture
 from weir.state.rocksdb.rocksdb_memory import RocksDBMemory
 from weir.state.rocksdb.rocksdb_snapshot import (
     GROUP_BYTES,
@@ -34,9 +48,9 @@ from weir.state.rocksdb.rocksdb_states import (
     expiry_of,
 )
 from weir.state.rocksdb.rocksdb_timers import BY_TIME, RocksDBTimers
-from weir.state.rocksdb.working_directory import WorkingDirectory
 from weir.state.rocksdb.write_buffer import WriteBuffer
 from weir.state.snapshot_files import KeyedState, read_keyed
+from weir.state.working_directory import WorkingDirectory
 
 S = TypeVar("S", bound=StoredState)
 
@@ -75,6 +89,7 @@ class RocksDBBackend:
         self._states: dict[str, StoredState] = {}
         self._numbers = 0
         self._aggregates: RocksDBAggregates | None = None
+        self._is_incremental = place.is_incremental
         self._encoded: dict[Key, tuple[bytes, bytes]] = {}
         self._swept = b""
         self.cursor = KeyCursor()
@@ -109,9 +124,7 @@ class RocksDBBackend:
     def drop(self, name: str) -> None:
         if (state := self._states.pop(name, None)) is not None:
             self._buffer.flush()
-            for group in range(self._keys.max_parallelism):
-                first = group.to_bytes(GROUP_BYTES, "big") + state.number
-                self._database.delete_range(first, after(first))
+            delete_state(self._database, state.number, self._keys.all_groups)
 
     # -- one key at a time
 
@@ -124,7 +137,7 @@ class RocksDBBackend:
         self._buffer.fetch(group + number + key for number in values for group, key in encoded)
 
     def seek(self, key: Key) -> None:
-        if self._buffer.bytes > self._memory.unwritten_bytes:
+        if self._buffer.unwritten_bytes > self._memory.unwritten_bytes:
             self._buffer.flush()
         found = self._encoded.get(key)
         if found is None:
@@ -139,15 +152,15 @@ class RocksDBBackend:
 
     def keys_with(self, name: str) -> list[Key]:
         self._buffer.flush()
-        entries = entries_of(self._database, self._states[name].number, self._keys.max_parallelism)
+        entries = entries_of(self._database, self._states[name].number, self._keys.all_groups)
         found = [entry for entry, _ in entries]
         columns, _ = self._codec.decode(found, HEAD_BYTES)
         return list(dict.fromkeys(keys_of(columns)))
 
     def expire(self) -> None:
         expiring = {state.number for state in self._states.values() if state.expires}
-        if not expiring:
-            return
+        if not expiring or self._buffer.is_frozen:
+            return  # after a barrier it need not wait for the upload: the next call frees as much
         self._buffer.flush()
         seen = list(islice(self._database.scan(self._swept, BY_TIME), SWEPT_AT_ONCE))
         self._swept = seen[-1][0] if len(seen) == SWEPT_AT_ONCE else b""
@@ -168,32 +181,24 @@ class RocksDBBackend:
 
     def capture(self, checkpoint: CheckpointId) -> Captured:
         if self._aggregates is not None:
-            return self._aggregates.capture()
-        self._buffer.flush()
-        if next(self._database.scan(b"\0", BY_TIME), None) is None:
+            return self._aggregates.capture(checkpoint, keeps_files=self._is_incremental)
+        self._buffer.settle()
+        if self._buffer.is_empty and next(self._database.scan(b"\0", BY_TIME), None) is None:
             return Captured()
-        snapshot = self._database.snapshot()
+        capture = self._buffer.freeze(keeps_files=self._is_incremental)
         states = sorted(filter(_is_kept, self._states.values()), key=_is_ours)
+        described = [described_state(state, self._keys) for state in states]
         return Captured(
             keyed=tuple(
-                KeyedSnapshot(
-                    self._groups,
-                    StateWriting(
-                        state,
-                        snapshot,
-                        self._keys,
-                        self._codec,
-                        self.cursor.now,
-                        self._database.path.with_suffix(f".{checkpoint}.{state.number.hex()}"),
-                    ).whole,
-                    state.name,
-                )
+                KeyedSnapshot(self._groups, self._writing(state, capture, checkpoint), state.name)
                 for state in states
             ),
-            release=snapshot.release,
+            release=capture.release,
+            native=native_snapshot(capture, self._database, self._groups, described),
         )
 
     def restore(self, restored_state: RestoredState) -> list[str]:
+        undeclared = self._restore_native(restored_state.native)
         files: dict[str, list[KeyedState]] = {}
         for groups, data in restored_state.keyed:
             state = read_keyed(data, groups)
@@ -202,8 +207,10 @@ class RocksDBBackend:
             self._aggregates.restore(files.pop(AGGREGATES_FILE, []))
         for name, layers in files.items():
             if name in self._states:
-                self._load(layers)
-        return [name for name in files if name not in self._states]
+                self._load(layers, is_over_native=bool(restored_state.native))
+        return undeclared + [
+            name for name in files if name not in self._states and name not in undeclared
+        ]
 
     def completed(self, checkpoint: CheckpointId) -> None:
         """Every snapshot is whole."""
@@ -230,8 +237,40 @@ class RocksDBBackend:
         columns, _ = self._codec.decode(whose, GROUP_BYTES)
         return keys_of(columns)
 
-    def _load(self, files: Sequence[KeyedState]) -> None:
+    def _writing(
+        self, state: StoredState, capture: RocksDBCapture, checkpoint: CheckpointId
+    ) -> Callable[[], pa.Buffer]:
+        path = self._database.path.with_suffix(f".{checkpoint}.{state.number.hex()}")
+        return StateWriting(
+            state,
+            capture.snapshot,
+            self._keys.all_groups,
+            self._keys,
+            self._codec,
+            self.cursor.now,
+            path,
+        ).whole
+
+    def _restore_native(self, instances: Sequence[NativeInstance]) -> list[str]:
+        """The names of the states that nothing has declared."""
+        restore = NativeRestoring(
+            self._database, self._memory, self._keys, self._groups, self.cursor.now
+        )
+        try:
+            if self._aggregates is not None:
+                return restore.aggregates(self._aggregates, instances)
+            undeclared = restore.states(self._states, instances)
+        finally:
+            for instance in instances:
+                instance.remove()
+        self._numbers = max(self._numbers, restore.highest_number)
+        return undeclared
+
+    def _load(self, files: Sequence[KeyedState], *, is_over_native: bool) -> None:
         state = self._states[files[0].name]
+        if is_over_native:
+            for layer in files:
+                remove_keys(layer, self._database, state, self._keys)
         for part in merge_layers(files):
             for loaded in load(part, self._database, state, self._keys, self.cursor.now):
                 if isinstance(state, RocksDBTimers):
