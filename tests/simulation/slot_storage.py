@@ -8,7 +8,9 @@ from simulation.row_values import Content
 from simulation.scenario import Scenario
 from simulation.store import OK, Store
 from weir.core.ids import Epoch
+from weir.core.rescale import NativeShare
 from weir.core.snapshots import StateFile
+from weir.ports.operators import NativeInstance
 from weir.slot.file_storage import Segment
 from weir.storage.local_copies import Owner
 
@@ -47,9 +49,15 @@ class SlotStorage:
         self._epoch = epoch
 
     def put(
-        self, path: str, content: Content, *, owner: Owner | None = None, shared: bool = False
+        self,
+        path: str,
+        content: Content,
+        *,
+        owner: Owner | None = None,
+        shared: bool = False,
+        source: str = "",
     ) -> StateFile:
-        del owner
+        del owner, source
         self._write(path, content)
         if LOGGED.search(path):
             self._store.world.saw("logged between checkpoints")
@@ -86,6 +94,9 @@ class SlotStorage:
         if file.offset not in pieces or pieces[file.offset].size != file.bytes:
             self._store.world.violated(f"{file.segment} is not a piece of its file")
         return pieces[file.offset]
+
+    def fetch_native(self, share: NativeShare) -> NativeInstance:
+        raise AssertionError(f"no simulated state is native: {share}")
 
     def _found(self, path: str) -> Content | MergedContent:
         found = self._store.files.get(path)

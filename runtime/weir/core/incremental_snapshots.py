@@ -7,30 +7,31 @@ on a checkpoint that was aborted or whose result it does not know (spec S4).
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from weir.core.ids import CheckpointId
 from weir.core.snapshots import StateFile
 
-Pieces = Mapping[int, StateFile]
-"""The files of one snapshot by the piece of state that they hold (a chunk, a key group)."""
+Piece = TypeVar("Piece", int, str)
+"""What tells a file's content: the place of a layer, or the name of an immutable file."""
 
 
 @dataclass(slots=True)
-class Increments:
+class Increments(Generic[Piece]):
     """What one subtask has uploaded and may refer to."""
 
-    taken: dict[CheckpointId, Pieces] = field(default_factory=dict)
-    completed: dict[CheckpointId, Pieces] = field(default_factory=dict)
+    taken: dict[CheckpointId, Mapping[Piece, StateFile]] = field(default_factory=dict)
+    completed: dict[CheckpointId, Mapping[Piece, StateFile]] = field(default_factory=dict)
 
-    def restored(self, checkpoint: CheckpointId, pieces: Pieces) -> None:
+    def restored(self, checkpoint: CheckpointId, pieces: Mapping[Piece, StateFile]) -> None:
         """The subtask began from this checkpoint, which its job owns."""
         self.completed[checkpoint] = dict(pieces)
 
-    def base(self, named: CheckpointId) -> Pieces:
+    def base(self, named: CheckpointId) -> Mapping[Piece, StateFile]:
         """What an increment on that checkpoint need not upload again."""
         return self.completed.get(named, {})
 
-    def took(self, checkpoint: CheckpointId, pieces: Pieces) -> None:
+    def took(self, checkpoint: CheckpointId, pieces: Mapping[Piece, StateFile]) -> None:
         self.taken[checkpoint] = dict(pieces)
 
     def on_completed(self, checkpoint: CheckpointId) -> None:

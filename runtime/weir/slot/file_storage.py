@@ -10,7 +10,9 @@ import pyarrow as pa
 
 from weir.core.changelog import ChangelogPolicy
 from weir.core.file_pool import FileMergingPolicy
+from weir.core.rescale import NativeShare
 from weir.core.snapshots import StateFile
+from weir.ports.operators import NativeInstance
 from weir.storage.local_copies import Owner
 
 
@@ -37,8 +39,16 @@ class FileStorage(Protocol):
         """How changes are logged; None: not at all."""
 
     def put(
-        self, path: str, content: pa.Buffer, *, owner: Owner | None = None, shared: bool = False
-    ) -> StateFile: ...
+        self,
+        path: str,
+        content: pa.Buffer,
+        *,
+        owner: Owner | None = None,
+        shared: bool = False,
+        source: str = "",
+    ) -> StateFile:
+        """The local file that has the content, if one has, may become the local copy."""
+
     def described(self, path: str, content: pa.Buffer, *, shared: bool = False) -> StateFile:
         """The handle of a piece that is still to be written; a small one holds its content."""
 
@@ -47,5 +57,8 @@ class FileStorage(Protocol):
 
     def size(self, path: str) -> int: ...
     def fetch(self, file: StateFile) -> pa.Buffer: ...
+    def fetch_native(self, share: NativeShare) -> NativeInstance:
+        """All files of the instance, verified, in a directory that the caller removes."""
+
     def delete(self, paths: Sequence[str]) -> None: ...
     def completed(self, owner: Owner, still: frozenset[str]) -> None: ...

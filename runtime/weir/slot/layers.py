@@ -9,14 +9,14 @@ Uploads of two checkpoints may ask at the same time as the mailbox learns of a t
 them apart.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from threading import Lock
 
 import pyarrow as pa
 
 from weir.core.barriers import Barrier
 from weir.core.ids import CheckpointId
-from weir.core.incremental_snapshots import Increments, Pieces
+from weir.core.incremental_snapshots import Increments
 from weir.core.snapshots import StateFile
 from weir.ports.operators import KeyedSnapshot
 
@@ -26,6 +26,9 @@ MOST_LAYERS = 20
 Put = Callable[[str, pa.Buffer], StateFile]
 """Makes a shared file of that name durable."""
 
+Pieces = Mapping[int, StateFile]
+"""The files of one state, in the order they are laid."""
+
 Kept = frozenset[str] | None
 """The files that a checkpoint may refer to; None: all."""
 
@@ -34,7 +37,7 @@ class Layers:
     """The layered snapshots of one subtask, state by state."""
 
     def __init__(self) -> None:
-        self._states: dict[str, Increments] = {}
+        self._states: dict[str, Increments[int]] = {}
         self._lock = Lock()
 
     # -- on the mailbox's thread
@@ -92,8 +95,8 @@ class Layers:
             self._of(piece.name).took(barrier.checkpoint, layers)
         return [layers[number] for number in sorted(layers)]
 
-    def _of(self, state: str) -> Increments:
-        return self._states.setdefault(state, Increments())
+    def _of(self, state: str) -> Increments[int]:
+        return self._states.setdefault(state, Increments[int]())
 
 
 def is_worth_adding_to(layers: Pieces) -> bool:

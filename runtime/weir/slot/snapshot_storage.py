@@ -5,7 +5,9 @@ travels inside the manifest, and one that is too large for that is refused (spec
 """
 
 from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,12 +16,18 @@ from weir.api.storage_url import is_memory
 from weir.core.changelog import ChangelogPolicy
 from weir.core.file_pool import FileMergingPolicy
 from weir.core.ids import CheckpointId
-from weir.core.snapshots import StateFile
+from weir.core.rescale import NativeShare
+from weir.core.snapshots import NativeFile, StateFile
 from weir.errors import JobRejected
+from weir.ports.operators import NativeInstance
 from weir.slot.file_storage import Segment
+from weir.state.working_directory import WorkingDirectory
 from weir.storage import state_files
 from weir.storage.local_copies import LocalCopies, Owner
 from weir.storage.store_by_scheme import StoreByScheme
+
+DOWNLOADS = 4
+"""Files of one instance at a time."""
 
 LARGE_BYTES = 32 << 20
 """Larger files do not pass through memory as a whole, where state may be larger than memory."""
@@ -53,6 +61,7 @@ class SnapshotStorage:
         self._keeping = keeping
         self._in_memory = is_memory(keeping.storage)
         self._store = StoreByScheme()
+        self._restoring = WorkingDirectory(keeping.restore_directory or "")
         local = keeping.local_directory
         self._copies = LocalCopies(Path(local)) if local else None
 
@@ -69,12 +78,22 @@ class SnapshotStorage:
         return self._keeping.changelog
 
     def put(
-        self, path: str, content: pa.Buffer, *, owner: Owner | None = None, shared: bool = False
+        self,
+        path: str,
+        content: pa.Buffer,
+        *,
+        owner: Owner | None = None,
+        shared: bool = False,
+        source: str = "",
     ) -> StateFile:
-        """The piece's handle; a piece with an owner gets a local copy."""
+        """The piece's handle; a piece with an owner gets a local copy, a link to its source."""
         file = self.described(path, content, shared=shared)
-        if file.path:
+        if file.path and not (source and shared):
             self.put_merged(path, [Segment(file, content, owner)])
+        elif file.path:
+            self._store.write(path, memoryview(content))
+            if self._copies is not None and owner is not None:
+                self._copies.link(owner, file.segment, Path(source))
         return file
 
     def described(self, path: str, content: pa.Buffer, *, shared: bool = False) -> StateFile:
@@ -113,6 +132,30 @@ class SnapshotStorage:
         if directory is None or not file.path or file.bytes <= LARGE_BYTES:
             return state_files.fetch(self._store, file)
         return state_files.fetch_to_disk(self._store, file, directory)
+
+    def fetch_native(self, share: NativeShare) -> NativeInstance:
+        """In parallel, each file from its local copy if there is one."""
+        directory = self._restoring.new_instance()
+
+        def remove() -> None:
+            self._restoring.remove(directory)
+
+        try:
+            directory.mkdir()
+            files = share.handle.files
+            with ThreadPoolExecutor(min(DOWNLOADS, max(len(files), 1))) as downloading:
+                list(downloading.map(partial(self._fetch_into, directory), files))
+        except BaseException:
+            remove()
+            raise
+        return NativeInstance(share, str(directory), remove)
+
+    def _fetch_into(self, directory: Path, native: NativeFile) -> None:
+        place = directory / native.name
+        shared = native.file.shared and bool(native.file.path)
+        if shared and self._copies is not None and self._copies.link_to(native.file, place):
+            return
+        state_files.fetch_into(self._store, native.file, place)
 
     def delete(self, paths: Sequence[str]) -> None:
         if paths and not self._in_memory:

@@ -18,6 +18,7 @@ from weir.core.reasons import Reason
 from weir.core.snapshots import InFlightHandle, StateFile, SubtaskSnapshot
 from weir.exchange import Run
 from weir.slot.layers import Layers
+from weir.slot.native_files import NativeFiles
 from weir.slot.state_log import StateLog
 
 MOST_UPLOADS = 4
@@ -131,6 +132,7 @@ class SnapshotUploads:
         self.layers = Layers()
         self.log = log
         """Where changes are logged; None: snapshots are layered, or whole."""
+        self.native = NativeFiles()
         self.is_open = True
         """Until the subtask ends; its uploads may go on after that."""
         self._referred: dict[CheckpointId, frozenset[str]] = {}
@@ -199,6 +201,11 @@ class SnapshotUploads:
         if barrier.kind.commits:
             self._referred[barrier.checkpoint] = frozenset(f.segment for f in snapshot.files())
 
+    def aborted(self, checkpoint: CheckpointId) -> None:
+        """No later snapshot builds on it."""
+        self.layers.aborted(checkpoint)
+        self.native.aborted(checkpoint)
+
     def keep_only(self, pending: Container[CheckpointId]) -> None:
         """The coordinator owns the files of all others, or they are deleted."""
         self._uploads = {c: upload for c, upload in self._uploads.items() if c in pending}
@@ -214,6 +221,7 @@ class SnapshotUploads:
         A plain savepoint has no copies and ends none: no restart goes back to it by itself.
         """
         self.layers.completed(checkpoint)
+        self.native.completed(checkpoint)
         if checkpoint not in self._referred:
             return None
         for older in [c for c in list(self._referred) if c < checkpoint]:

@@ -19,11 +19,13 @@ from weir.core.snapshots import (
     InFlightHandle,
     KeyedHandle,
     ListHandle,
+    NativeHandle,
+    NativeState,
     StateFile,
     SubtaskSnapshot,
 )
 from weir.exchange import Run
-from weir.ports.operators import Captured, KeyedSnapshot
+from weir.ports.operators import Captured, KeyedSnapshot, LocalFile, NativeSnapshot
 from weir.ports.user_code_errors import describe_error
 from weir.slot.effects import InFlight, StartInFlightUpload, StartUpload
 from weir.slot.file_storage import FileStorage, Segment
@@ -39,6 +41,7 @@ from weir.slot.snapshot_uploads import (
 )
 from weir.slot.state_log import SegmentToWrite
 from weir.storage.local_copies import Owner
+from weir.storage.state_files import inline, mapped
 
 log = logging.getLogger("weir.slot")
 
@@ -126,7 +129,12 @@ class SnapshotWriter:
         self, upload: Upload, captured: Captured, snapshot: SubtaskSnapshot
     ) -> SubtaskSnapshot:
         is_logged = self.uploads.log is not None and not upload.barrier.kind.is_savepoint
-        keyed = self._logged(upload, captured) if is_logged else self._unlogged(upload, captured)
+        native = captured.native if self._is_shared(upload) and not is_logged else None
+        keyed: tuple[KeyedHandle, ...] = ()
+        if is_logged:
+            keyed = self._logged(upload, captured)
+        elif native is None:
+            keyed = self._unlogged(upload, captured)
         lists = tuple(
             ListHandle(
                 piece.name,
@@ -139,7 +147,13 @@ class SnapshotWriter:
         )
         for make_durable in captured.before_ack:
             make_durable()
-        whole = replace(snapshot, keyed=keyed, lists=lists, transactions=captured.transactions)
+        whole = replace(
+            snapshot,
+            keyed=keyed,
+            native=() if native is None else (self._native(upload, native),),
+            lists=lists,
+            transactions=captured.transactions,
+        )
         self.uploads.written(whole, upload.barrier)
         return whole
 
@@ -167,10 +181,44 @@ class SnapshotWriter:
 
     def _keyed_files(self, upload: Upload, piece: KeyedSnapshot, number: int) -> list[StateFile]:
         """A savepoint is self-contained, and so is a checkpoint where nothing is shared."""
-        if not self.storage.is_incremental or upload.barrier.kind.is_savepoint:
+        if not self._is_shared(upload):
             return [self._put(upload, f"keyed-{number}", piece.write())]
         kept = self.merged.kept(upload.barrier) if self.merged is not None else None
         return self.uploads.layers.store(upload.barrier, piece, self._shared_put(upload), kept)
+
+    def _is_shared(self, upload: Upload) -> bool:
+        return self.storage.is_incremental and not upload.barrier.kind.is_savepoint
+
+    def _native(self, upload: Upload, native: NativeSnapshot) -> NativeHandle:
+        """A full checkpoint has no base, so all files go up anew; a later one may build on them."""
+        content = native.write()
+        directory = f"{upload.barrier.location.rpartition('/')[0]}/{SHARED}"
+
+        def put(file: LocalFile) -> StateFile:
+            path = self._path(
+                upload,
+                f"{native.backend}-{native.instance}-{file.name}-c{upload.barrier.checkpoint}",
+                directory if file.is_immutable else "",
+            )
+            data = mapped(file.path)
+            upload.written_bytes += data.size
+            upload.own.append(path)
+            return self.storage.put(
+                path,
+                data,
+                owner=self._owner(upload),
+                shared=file.is_immutable,
+                source=file.path,
+            )
+
+        files = self.uploads.native.store(upload.barrier, native.instance, content.files, put)
+        states = tuple(
+            NativeState(
+                state.name, state.number, inline(state.schema.to_pybytes()), state.next_ordinal
+            )
+            for state in content.states
+        )
+        return NativeHandle(native.groups, native.backend, native.version, files, states)
 
     def _shared_put(self, upload: Upload) -> Callable[[str, pa.Buffer], StateFile]:
         directory = shared_directory(upload.barrier)
@@ -203,18 +251,25 @@ class SnapshotWriter:
     def _put(
         self, upload: Upload, what: str, content: pa.Buffer, *, directory: str = ""
     ) -> StateFile:
-        epoch, attempt = self.run
-        name = f"{self.subtask}-{what}-e{epoch}-a{attempt}"
-        path = f"{directory or upload.barrier.location}/{name}"
+        path = self._path(upload, what, directory)
         upload.written_bytes += content.size
-        barrier = upload.barrier
-        owner = Owner(self.subtask, barrier.checkpoint) if barrier.kind.commits else None
+        owner = self._owner(upload)
         if self.merged is not None:
             file = self.storage.described(path, content, shared=bool(directory))
             segment = Segment(file, content, owner)
             return self.merged.offer(self.run, self.subtask, upload, segment) if file.path else file
         upload.own.append(path)
         return self.storage.put(path, content, owner=owner, shared=bool(directory))
+
+    def _path(self, upload: Upload, what: str, directory: str) -> str:
+        epoch, attempt = self.run
+        name = f"{self.subtask}-{what}-e{epoch}-a{attempt}"
+        return f"{directory or upload.barrier.location}/{name}"
+
+    def _owner(self, upload: Upload) -> Owner | None:
+        """Of local copies, which a checkpoint that commits nothing does not have."""
+        barrier = upload.barrier
+        return Owner(self.subtask, barrier.checkpoint) if barrier.kind.commits else None
 
     def _ended(self, upload: Upload) -> None:
         upload.async_ms = int((time.monotonic() - upload.began) * 1000)

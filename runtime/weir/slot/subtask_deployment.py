@@ -252,8 +252,11 @@ class SubtaskDeployer:
         self, runner: SubtaskRunner, state: RestoredState, state_assignment: StateAssignment
     ) -> None:
         """The next increment may build on the restored files, if all of them may be shared."""
-        inherited = (handle.file for handle in state_assignment.keyed)
-        runner.uploads.restored(state.checkpoint, inherited)
+        shares = state_assignment.native
+        native = [piece.file for share in shares for piece in share.handle.files]
+        inherited = [handle.file for handle in state_assignment.keyed]
+        runner.uploads.restored(state.checkpoint, [*inherited, *native])
+        runner.uploads.native.restored(state.checkpoint, state.native)
         by_state: dict[str, list[StateFile]] = {}
         for handle, (_, content) in zip(state_assignment.keyed, state.keyed, strict=True):
             by_state.setdefault(self._format.state_name(content), []).append(handle.file)
@@ -269,7 +272,7 @@ class SubtaskDeployer:
     ) -> None:
         """The log goes on from files that may be shared; after others it begins with a whole."""
         log = runner.uploads.log
-        if log is None:
+        if log is None or state.native:
             return
         files = [file for its in by_state.values() for file in its]
         if not files:
@@ -287,6 +290,7 @@ class SubtaskDeployer:
             lists.setdefault(share.handle.name, []).extend(items)
         times = [time for _, time in state_assignment.watermarks]
         return RestoredState(
+            native=[self._storage.fetch_native(share) for share in state_assignment.native],
             keyed=[(h.groups, self._storage.fetch(h.file)) for h in state_assignment.keyed],
             lists=lists,
             watermark=min(times, default=None),

@@ -214,7 +214,7 @@ class SubtaskRunner:
             case Barrier():
                 self._obey(self.task.trigger(message, now))
             case CheckpointAborted(checkpoint):
-                self.uploads.layers.aborted(checkpoint)
+                self.uploads.aborted(checkpoint)
                 self._obey(self.task.abort(checkpoint, now))
             case CheckpointCompleted():
                 self._completed(message)

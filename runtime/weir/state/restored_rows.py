@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from weir.core.ids import Millis
+from weir.core.snapshots import KeyGroupRange
 from weir.errors import JobRejected
 from weir.ports.keyed_state import Row, State
 from weir.state.layer_merge import REMOVED
@@ -32,6 +33,10 @@ class Keys:
     @property
     def names(self) -> list[str]:
         return [field.name for field in self.fields]
+
+    @property
+    def all_groups(self) -> KeyGroupRange:
+        return KeyGroupRange(0, self.max_parallelism - 1)
 
     def groups(self, columns: Sequence[pa.Array]) -> npt.NDArray[np.int32]:
         batch = pa.RecordBatch.from_arrays(list(columns), self.names)

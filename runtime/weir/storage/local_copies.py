@@ -13,11 +13,11 @@ without it.
 import logging
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from shutil import rmtree
+from shutil import copyfile, rmtree
 from uuid import uuid4
 
 import pyarrow as pa
@@ -59,11 +59,18 @@ class LocalCopies:
         self._directory = directory
 
     def keep(self, owner: Owner, path: str, content: pa.Buffer) -> None:
+        self._keep(owner, path, lambda place: _write(place, content))
+
+    def link(self, owner: Owner, path: str, source: Path) -> None:
+        """Keep a file that never changes: by a second name of it where the disk is the same."""
+        self._keep(owner, path, lambda place: _link_or_copy(source, place))
+
+    def _keep(self, owner: Owner, path: str, make: Callable[[Path], None]) -> None:
         directory = self._directory / owner.name
         unfinished = directory / f".{owner.checkpoint}-{uuid4().hex}"
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            unfinished.write_bytes(content)
+            make(unfinished)
             unfinished.replace(directory / f"{owner.checkpoint}-{_hash(path)}")
         except OSError as problem:
             log.warning("No local copy of %s: %s", path, problem)
@@ -72,14 +79,30 @@ class LocalCopies:
 
     def find(self, file: StateFile) -> pa.Buffer | None:
         """The copy, mapped into memory; None if there is no valid copy."""
+        return next((content for _, content in self._valid(file)), None)
+
+    def link_to(self, file: StateFile, place: Path) -> bool:
+        """Give the copy this name too; False if there is no valid copy, or no way to."""
+        for copy, _ in self._valid(file):
+            try:
+                _link_or_copy(copy, place)
+            except OSError as problem:
+                log.warning("The local copy of %s is not used: %s", file.path, problem)
+                with suppress(OSError):
+                    place.unlink(missing_ok=True)
+            else:
+                return True
+        return False
+
+    def _valid(self, file: StateFile) -> Iterator[tuple[Path, pa.Buffer]]:
         for place in self._places(file.segment):
             content = _mapped(place)
             if content is None:
                 continue
             if content.size == file.bytes and xxhash.xxh3_64_hexdigest(content) == file.checksum:
-                return content
+                yield place, content
+                continue
             log.warning("The local copy of %s is damaged; reading the file itself.", file.path)
-        return None
 
     def forget(self, paths: Collection[str]) -> None:
         for path in paths:
@@ -140,6 +163,17 @@ class LocalCopies:
         except OSError as problem:
             log.warning("No local copies on %s: %s", self._directory, problem)
             return ""
+
+
+def _write(place: Path, content: pa.Buffer) -> None:
+    place.write_bytes(content)
+
+
+def _link_or_copy(source: Path, place: Path) -> None:
+    try:
+        place.hardlink_to(source)
+    except OSError:  # another disk, or one without links
+        copyfile(source, place)
 
 
 def _mapped(place: Path) -> pa.Buffer | None:

@@ -8,16 +8,18 @@ its own, and only that segment is read (spec S6).
 
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from typing import IO
 
 import pyarrow as pa
 import xxhash
 
 from weir.core.snapshots import StateFile
-from weir.errors import JobRejected
+from weir.errors import JobRejected, Unavailable
 from weir.storage.object_store import Data, NotFound, ObjectStore
 
 INLINE_BYTES = 20 << 10
 PART_BYTES = 16 << 20
+RETRY_AFTER = 10.0
 
 
 class DamagedState(JobRejected):
@@ -41,6 +43,17 @@ def small(data: Data, threshold: int = INLINE_BYTES) -> StateFile | None:
     return StateFile(
         path="", bytes=content.nbytes, checksum=_checksum(data), content=content.tobytes()
     )
+
+
+def inline(content: bytes) -> StateFile:
+    """The handle that holds this, whatever its size."""
+    return StateFile(path="", bytes=len(content), checksum=_checksum(content), content=content)
+
+
+def mapped(path: str) -> pa.Buffer:
+    """The content of a local file, of which memory holds what is being read."""
+    with pa.memory_map(path) as file:
+        return file.read_buffer()
 
 
 def put(store: ObjectStore, path: str, data: Data, *, shared: bool = False) -> StateFile:
@@ -71,24 +84,45 @@ def fetch_to_disk(store: ObjectStore, file: StateFile, directory: str) -> pa.Buf
 
     An empty directory is the system's own for temporary files.
     """
-    digest = xxhash.xxh3_64()
     if directory:
         Path(directory).mkdir(parents=True, exist_ok=True)
     with NamedTemporaryFile(dir=directory or None, prefix="weir-restore-") as local:
-        try:
-            end = file.offset + file.bytes
-            for start in range(file.offset, end, PART_BYTES):
-                part = store.read_range(file.path, start, min(start + PART_BYTES, end))
-                digest.update(part)
-                local.write(part)
-        except NotFound:
-            raise DamagedState(file, "it does not exist") from None
-        if (size := local.tell()) != file.bytes:
-            raise DamagedState(file, f"it has {size} bytes, and {file.bytes} were written")
-        if file.checksum and digest.hexdigest() != file.checksum:
-            raise DamagedState(file, "its bytes are not those that were written")
+        _copy_verified(store, file, local)
         local.flush()
         return pa.memory_map(local.name).read_buffer()
+
+
+def fetch_into(store: ObjectStore, file: StateFile, place: Path) -> None:
+    """Write what was put there to a local file, a part of it at a time."""
+    try:
+        if not file.path:
+            place.write_bytes(fetch(store, file))
+            return
+        with place.open("wb") as local:
+            _copy_verified(store, file, local)
+    except OSError as problem:
+        raise Unavailable(
+            f"state cannot be restored to {place.parent}",
+            str(problem),
+            "make room on that disk, or set state.rocksdbLocalDir to a directory on a larger one",
+            retry_after=RETRY_AFTER,
+        ) from problem
+
+
+def _copy_verified(store: ObjectStore, file: StateFile, local: IO[bytes]) -> None:
+    digest = xxhash.xxh3_64()
+    try:
+        end = file.offset + file.bytes
+        for start in range(file.offset, end, PART_BYTES):
+            part = store.read_range(file.path, start, min(start + PART_BYTES, end))
+            digest.update(part)
+            local.write(part)
+    except NotFound:
+        raise DamagedState(file, "it does not exist") from None
+    if (size := local.tell()) != file.bytes:
+        raise DamagedState(file, f"it has {size} bytes, and {file.bytes} were written")
+    if file.checksum and digest.hexdigest() != file.checksum:
+        raise DamagedState(file, "its bytes are not those that were written")
 
 
 def _content(store: ObjectStore, file: StateFile) -> bytes:

@@ -19,8 +19,8 @@ from weir.ports.operators import RestoredState
 from weir.slot.aggregate import AggregateOperator
 from weir.state.rocksdb.database import explained
 from weir.state.rocksdb.rocksdb_backend import RocksDBBackends
-from weir.state.rocksdb.working_directory import NAME
 from weir.state.row_types import RowType
+from weir.state.working_directory import NAME
 
 ROWS = pa.schema([("key", pa.int64()), ("n", pa.int64())])
 HEAD = AggregateHead(
@@ -86,7 +86,7 @@ def test_changes_are_written_when_they_are_too_many(rocksdb_backends):
     for key in range(2_000):
         backend.seek((key,))
         state.update(("x" * 10_000,))
-        most = max(most, backend._buffer.bytes)  # noqa: SLF001 - what it holds
+        most = max(most, backend._buffer.unwritten_bytes)  # noqa: SLF001 - what it holds
 
     assert most < LEAST_ROCKSDB_MEMORY / 2
     backend.prefetch([(key,) for key in range(0, 2_000, 100)])
@@ -121,7 +121,7 @@ def test_the_files_of_a_dead_process_are_removed_and_those_of_a_living_one_are_n
     """S2: kill -9 leaves a directory behind, and no process of another life owns it."""
     script = (
         "import sys\n"
-        "from weir.state.rocksdb.working_directory import WorkingDirectory\n"
+        "from weir.state.working_directory import WorkingDirectory\n"
         "WorkingDirectory(sys.argv[1]).new_instance().mkdir()\n"
         "print('made', flush=True)\n"
         "sys.stdin.read()\n"

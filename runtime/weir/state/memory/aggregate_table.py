@@ -132,6 +132,9 @@ class AggregateTable:
             has_removed=self._has_removed,
         )
 
+    def hold_keys(self) -> "HeldKeys":
+        return HeldKeys(self._index, self._captures)
+
     def load(self, table: pa.Table) -> None:
         """Take over keys that were captured; the rows of a later table are newer."""
         places = self.places(table.schema)
@@ -248,9 +251,33 @@ class CapturedTable:
             fields.append(pa.field(one.name, one.kind))
         return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
+    def numbers(self, row_numbers: RowNumbers) -> tuple[list[pa.Array], list[Array]]:
+        """The key columns and the accumulators as they are kept; called instead of ``read``."""
+        *arrays, is_kept = self._frozen.read_rows(row_numbers)
+        if self._has_removed:
+            arrays = [array[is_kept] for array in arrays]
+            row_numbers = row_numbers[is_kept]
+        return self._index.keys_of(row_numbers), arrays
+
     def release(self) -> None:
         """Free what was kept for this capture. Any thread may call it."""
         self._frozen.release()
+        self._captures.end(self._number)
+
+
+class HeldKeys:
+    """The keys of rows, which another thread can read until it releases them."""
+
+    def __init__(self, index: KeyIndex, captures: LiveCaptures) -> None:
+        self._index = index
+        self._captures = captures
+        self._number = captures.take()
+
+    def keys_of(self, row_numbers: RowNumbers) -> list[pa.Array]:
+        """Of a row whose key was removed before, that key or any other."""
+        return self._index.keys_of(row_numbers)
+
+    def release(self) -> None:
         self._captures.end(self._number)
 
 

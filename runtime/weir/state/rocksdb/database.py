@@ -6,14 +6,25 @@ when its subtask has ended already.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count
+from pathlib import Path
+from shutil import move, rmtree
 from threading import Lock
 from typing import Any, TypeVar
 
-from rocksdict import Rdict, RdictIter, ReadOptions, WriteBatch, WriteOptions
+from rocksdict import (
+    AccessType,
+    Checkpoint,
+    Rdict,
+    RdictIter,
+    ReadOptions,
+    WriteBatch,
+    WriteOptions,
+)
 
 from weir.errors import Unavailable, WeirError
 from weir.state.rocksdb.rocksdb_memory import RocksDBMemory
-from weir.state.rocksdb.working_directory import WorkingDirectory
+from weir.state.working_directory import WorkingDirectory
 
 T = TypeVar("T")
 
@@ -33,7 +44,23 @@ class Database:
         self._writing.disable_wal = True  # type: ignore[method-assign,assignment]  # a property
         self._lock = Lock()
         self._holders = 1
+        self._memory = memory
+        self._checkpoints = count()
+        self.instance = self.path.name
+        """This and the name of a file identify what is in it."""
         self._db = _explained(lambda: Rdict(str(self.path), memory.options()))
+
+    def replace(self, source: Path) -> None:
+        """Go on with the instance in that directory, whose files it takes over; keeps its name."""
+        self._db.close()
+        rmtree(self.path)
+        self.instance = source.name
+
+        def opened() -> Rdict:
+            move(source, self.path)
+            return Rdict(str(self.path), self._memory.options())
+
+        self._db = _explained(opened)
 
     def get(self, entry: bytes) -> bytes | None:
         value: bytes | None = _explained(lambda: self._db.get(entry))
@@ -78,20 +105,62 @@ class Database:
         _explained(lambda: self._db.delete_range(first, stop, self._writing))
 
     def snapshot(self) -> "HeldSnapshot":
-        with self._lock:
-            self._holders += 1
-        return HeldSnapshot(self._db, self._let_go)
+        self.hold()
+        return HeldSnapshot(self._db, self.let_go)
+
+    def checkpoint(self) -> Path:
+        """A directory with hard links to the files of this moment; the caller removes it.
+
+        The flush lets other threads run, and the links do not, so the flush comes first.
+        """
+        path = self.path.with_name(f"{self.path.name}-{next(self._checkpoints)}")
+
+        def linked() -> None:
+            self._db.flush()
+            Checkpoint(self._db).create_checkpoint(str(path))
+
+        try:
+            _explained(linked)
+        except WeirError:
+            rmtree(path, ignore_errors=True)
+            raise
+        return path
 
     def close(self) -> None:
-        self._let_go()
+        self.let_go()
 
-    def _let_go(self) -> None:
+    def hold(self) -> None:
+        """Keep the instance and its files until it is let go once more."""
+        with self._lock:
+            self._holders += 1
+
+    def let_go(self) -> None:
         with self._lock:
             self._holders -= 1
             if self._holders:
                 return
         self._db.close()
         self._directory.remove(self.path)
+
+
+class ReadOnlyDatabase:
+    """An instance in a directory, of which nothing is changed."""
+
+    def __init__(self, directory: Path, memory: RocksDBMemory) -> None:
+        read_only = AccessType.read_only(error_if_log_file_exist=False)
+        self._db = _explained(
+            lambda: Rdict(str(directory), memory.options(), access_type=read_only)
+        )
+
+    def scan(self, first: bytes, stop: bytes) -> Iterator[Entry]:
+        """From the first up to, not including, the last."""
+        limits = ReadOptions()  # has the bytes of the bound, so it must outlive the iterator
+        limits.set_iterate_upper_bound(stop)
+        limits.fill_cache(False)  # type: ignore[call-arg]  # noqa: FBT003 - its stub lacks it
+        yield from self._db.items(from_key=first, read_opt=limits)
+
+    def close(self) -> None:
+        self._db.close()
 
 
 class HeldSnapshot:

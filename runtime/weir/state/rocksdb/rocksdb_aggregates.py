@@ -5,10 +5,13 @@ are read first, all at once. When the table has as many keys as the memory allow
 emits what changed and gives its row numbers back, and the table is written in one batch and begins
 anew. So RocksDB is asked once for a batch of rows and written once for many batches.
 
-A capture is a snapshot of RocksDB and the table at the same moment, whose rows are newer.
+A capture writes the rows of the table that RocksDB does not have yet, on the upload's thread, from
+the table as it was at the barrier; the table itself stays, so its keys are not read again.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +22,18 @@ import pyarrow as pa
 from weir.core.ids import CheckpointId
 from weir.core.snapshots import KeyGroupRange
 from weir.ports.keyed_state import AGGREGATES_FILE, Aggregation, RowNumbers
-from weir.ports.operators import Batch, Captured, KeyedSnapshot
+from weir.ports.operators import Batch, Captured, KeyedSnapshot, LocalState
 from weir.state.accumulators import Accumulator, count_of
 from weir.state.changed_rows import distinct
 from weir.state.layer_merge import layer_of, split_removed
-from weir.state.memory.aggregate_table import AggregateTable, CapturedTable
+from weir.state.memory.aggregate_table import AggregateTable, HeldKeys
 from weir.state.restored_rows import Keys
 from weir.state.rocksdb.aggregate_changes import AggregateChanges, TableChanges, merged
 from weir.state.rocksdb.changed_keys import KnownChanges
-from weir.state.rocksdb.database import Database, Entry, HeldSnapshot
+from weir.state.rocksdb.database import Database, Entry
 from weir.state.rocksdb.key_codec import KeyCodec, bytes_of, group_bytes
+from weir.state.rocksdb.native_snapshot import file_without_rows, native_snapshot
+from weir.state.rocksdb.rocksdb_capture import RocksDBCapture
 from weir.state.rocksdb.rocksdb_memory import RocksDBMemory
 from weir.state.snapshot_files import (
     KEY_GROUP,
@@ -94,6 +99,10 @@ class RocksDBAggregates:
         self._table = self._new_table()
         self._is_read = np.zeros(0, np.bool_)
         """Which rows of the table hold their key's aggregates; a row may get another key."""
+        self._is_changed = np.zeros(0, np.bool_)
+        """Which rows RocksDB does not have as they are."""
+        self._capture: RocksDBCapture | None = None
+        """Writes the rows that had changed at the last barrier; None: they are written."""
         self._accumulators = AccumulatorCodec(self._table.accumulators)
         self._log: AggregateChanges | None = None
 
@@ -111,6 +120,7 @@ class RocksDBAggregates:
         self._table.fold(row_numbers, batch)
         if self._log is not None:
             self._log.changed(row_numbers, self._table.size)
+        self._is_changed[row_numbers] = True
         return row_numbers
 
     def remove(self, row_numbers: RowNumbers) -> None:
@@ -119,6 +129,8 @@ class RocksDBAggregates:
         if self._log is not None:
             self._log.removed(keys)
         self._is_read[row_numbers] = False
+        self._is_changed[row_numbers] = False
+        self._settle()
         self._delete(keys)
 
     def rows(self, row_numbers: RowNumbers) -> list[pa.Array]:
@@ -130,28 +142,54 @@ class RocksDBAggregates:
 
     def write_back(self) -> None:
         """Write the table to RocksDB and begin a new one."""
-        self._write(self._table, np.flatnonzero(self._is_read))
+        self._settle()
+        self._write(self._table, np.flatnonzero(self._is_changed))
         if self._log is not None:
             self._log.written_back(self._table)
         self._table = self._new_table()
         self._is_read = np.zeros(0, np.bool_)
+        self._is_changed = np.zeros(0, np.bool_)
 
-    def capture(self, checkpoint: CheckpointId) -> Captured:
+    def capture(self, checkpoint: CheckpointId, *, keeps_files: bool) -> Captured:
+        self._settle()
         past: KnownChanges[TableChanges] = KnownChanges(())
         if self._log is not None:
             past = self._log.captured(checkpoint, self._table)
-        table, snapshot = self._table.capture(), self._database.snapshot()
-        writing = AggregatesWriting(
-            table, snapshot, self._keys, self._table.accumulators, self._database.path
-        )
-        writing.past = past
+        changed = np.flatnonzero(self._is_changed)
+        self._is_changed[changed] = False
+        table, held = self._table.capture(), self._table.hold_keys()
+
+        read: list[tuple[Sequence[pa.Array], Sequence[Array]]] = []
+
+        def write() -> None:
+            if not read:  # a write that failed is repeated
+                read.append(table.numbers(changed))
+                table.release()
+            self._write_rows(*read[0])
+
+        capture = RocksDBCapture(self._database, write, keeps_files=keeps_files)
+        self._capture = capture
+        path = self._database.path.with_suffix(f".{checkpoint}")
+        writing = AggregatesWriting(capture, self._keys, self._table.accumulators, path, held, past)
+        piece = KeyedSnapshot(self._groups, writing.whole, AGGREGATES_FILE, writing.since)
 
         def release() -> None:
-            table.release()
-            snapshot.release()
+            held.release()
+            capture.release()
 
-        piece = KeyedSnapshot(self._groups, writing.whole, AGGREGATES_FILE, writing.since)
-        return Captured(keyed=(piece,), release=release, known=past.known)
+        return Captured(
+            keyed=(piece,),
+            release=release,
+            native=native_snapshot(capture, self._database, self._groups, (self.described(),)),
+            known=past.known,
+        )
+
+    def described(self) -> LocalState:
+        """As one state of the instance, all of whose entries are its."""
+        fields = (*self._keys.fields, *_columns(self._table.accumulators))
+        return LocalState(
+            AGGREGATES_FILE, 0, file_without_rows(AGGREGATES_FILE, fields, self._keys)
+        )
 
     def completed(self, checkpoint: CheckpointId) -> None:
         if self._log is not None:
@@ -159,6 +197,13 @@ class RocksDBAggregates:
 
     def restore(self, files: Sequence[KeyedState], checkpoint: CheckpointId) -> None:
         """The files come in the order they were laid; the rows of a later one are newer."""
+        is_as_it_was = self.load(files)
+        if self._log is not None and is_as_it_was:
+            # What is of other types now cannot be laid over the files of then.
+            self._log.begun(checkpoint)
+
+    def load(self, files: Sequence[KeyedState]) -> bool:
+        """Whether all files have the columns of today."""
         is_as_it_was = True
         for state in files:
             removed, rows = split_removed(state.table)
@@ -170,16 +215,13 @@ class RocksDBAggregates:
                 table = self._new_table()
                 table.load(pa.Table.from_batches([batch]))
                 self._write(table, np.arange(table.size))
-        if self._log is not None and is_as_it_was:
-            # What is of other types now cannot be laid over the files of then.
-            self._log.begun(checkpoint)
+        return is_as_it_was
 
     def _new_table(self) -> AggregateTable:
         return AggregateTable(self._keys.names, *self._requested)
 
     def _entries(self, columns: Sequence[pa.Array]) -> list[bytes]:
-        groups = group_bytes(self._keys.groups(columns))
-        return [group + key for group, key in zip(groups, self._codec.encode(columns), strict=True)]
+        return _entries_of(columns, self._keys)
 
     def _read_new(self, row_numbers: RowNumbers) -> None:
         """Read the keys that the table did not have."""
@@ -187,11 +229,25 @@ class RocksDBAggregates:
             longer = np.zeros(2 * self._table.size, np.bool_)
             longer[: len(self._is_read)] = self._is_read
             self._is_read = longer
+            longer = np.zeros(len(longer), np.bool_)
+            longer[: len(self._is_changed)] = self._is_changed
+            self._is_changed = longer
         new = row_numbers[~self._is_read[row_numbers]]
         if len(new):
             new = distinct(new)
             self._read(new)
             self._is_read[new] = True
+
+    def reads_as_stored(self, stored: pa.Schema) -> bool:
+        """Whether entries of this schema are those of today; refuses what cannot be taken over."""
+        self._table.places(stored)
+        now = [(one.name, one.kind) for one in self._table.accumulators]
+        return [(f.name, f.type) for f in stored][len(self._keys.fields) :] == now
+
+    def _settle(self) -> None:
+        if self._capture is not None:
+            self._capture.settle()
+            self._capture = None
 
     def _delete(self, keys: Sequence[pa.Array]) -> None:
         self._database.write((entry, None) for entry in self._entries(keys))
@@ -207,94 +263,74 @@ class RocksDBAggregates:
     def _write(self, table: AggregateTable, row_numbers: RowNumbers) -> None:
         for begin in range(0, len(row_numbers), ROWS_PER_BATCH):
             some = row_numbers[begin : begin + ROWS_PER_BATCH]
-            entries = self._entries(table.keys_of(some))
-            values = self._accumulators.encode(table.numbers_of(some))
-            self._database.write_pairs(entries, values)
+            self._write_rows(table.keys_of(some), table.numbers_of(some))
+
+    def _write_rows(self, keys: Sequence[pa.Array], numbers: Sequence[Array]) -> None:
+        if len(keys[0]):
+            values = self._accumulators.encode(numbers)
+            self._database.write_pairs(self._entries(keys), values)
 
 
+@dataclass(frozen=True, slots=True)
 class AggregatesWriting:
     """Writes what was captured; called on an upload thread, while processing continues."""
 
-    def __init__(
-        self,
-        table: CapturedTable,
-        snapshot: HeldSnapshot,
-        keys: Keys,
-        accumulators: Sequence[Accumulator],
-        directory: Path,
-    ) -> None:
-        self._table = table
-        self._snapshot = snapshot
-        self._keys = keys
-        self._accumulators = accumulators
-        self._codec = KeyCodec(keys.fields)
-        self._numbers = AccumulatorCodec(accumulators)
-        self.past: KnownChanges[TableChanges] = KnownChanges(())
-        """What changed before the capture, as far as it is known."""
-        self._path = directory.with_name(f"{directory.name}-{id(self)}.arrow")
+    capture: RocksDBCapture
+    keys: Keys
+    accumulators: Sequence[Accumulator]
+    path: Path
+    held: HeldKeys
+    past: KnownChanges[TableChanges]
+    """What changed before the capture, as far as it is known."""
 
     def whole(self) -> pa.Buffer:
-        schema = self._schema()
-        header = FileHeader(AGGREGATES_FILE, self._keys.names, self._keys.max_parallelism)
-        return write_sorted(self._path, header, schema, self._batches(schema))
+        rows = AggregateEntries(self.keys, self.accumulators)
+        entries = self.capture.snapshot().scan(_FIRST, _BEHIND)
+        header = FileHeader(AGGREGATES_FILE, self.keys.names, self.keys.max_parallelism)
+        return write_sorted(self.path, header, rows.schema, rows.batches(entries))
 
     def since(self, base: CheckpointId) -> pa.Buffer | None:
-        """The keys that changed: of the table's rows, from RocksDB, or gone."""
+        """The keys that changed, with their aggregates at the capture, or gone."""
         intervals = self.past.since(base)
         if intervals is None:
             return None
-        row_numbers, keys = merged(intervals)
-        newer = self._table.read(row_numbers)
-        hidden = set(self._entries(newer.columns[: len(self._keys.fields)]))
-        asked = set(self._entries(keys.columns)) - hidden if keys is not None else set[bytes]()
-        values = {entry: self._snapshot.get(entry) for entry in sorted(asked)}
-        found = [(entry, value) for entry, value in values.items() if value is not None]
+        snapshot = self.capture.snapshot()
+        values = {entry: snapshot.get(entry) for entry in sorted(self._changed(intervals))}
+        found = ((entry, value) for entry, value in values.items() if value is not None)
         missing = [entry for entry, value in values.items() if value is None]
-        tables = [newer]
-        if found:
-            older = pa.Table.from_batches([self._older(found, self._schema())])
-            tables.append(older.drop_columns([KEY_GROUP.name]).cast(newer.schema))
-        gone = [self._keys_behind(missing)] if missing else []
-        table = layer_of(pa.concat_tables(tables), gone)
-        groups = self._keys.groups(_whole(table.columns[: len(self._keys.fields)]))
-        names, most = self._keys.names, self._keys.max_parallelism
+        rows = AggregateEntries(self.keys, self.accumulators)
+        changed = pa.Table.from_batches(rows.batches(found), rows.schema)
+        gone = [rows.keys_behind(missing)] if missing else []
+        table = layer_of(changed.drop_columns([KEY_GROUP.name]), gone)
+        names, most = self.keys.names, self.keys.max_parallelism
+        groups = self.keys.groups(_whole(table.select(names)))
         return write_keyed(AGGREGATES_FILE, table, groups, names, most)
 
-    def _schema(self) -> pa.Schema:
-        kept = (pa.field(one.name, one.kind) for one in self._accumulators)
-        return pa.schema([KEY_GROUP, *self._keys.fields, *kept])
+    def _changed(self, intervals: Sequence[TableChanges]) -> set[bytes]:
+        row_numbers, keys = merged(intervals)
+        entries = set(_entries_of(self.held.keys_of(row_numbers), self.keys))
+        return entries if keys is None else entries | set(_entries_of(_whole(keys), self.keys))
 
-    def _keys_behind(self, entries: Sequence[bytes]) -> pa.Table:
+
+class AggregateEntries:
+    """Decodes entries to rows, in batches."""
+
+    def __init__(self, keys: Keys, accumulators: Sequence[Accumulator]) -> None:
+        self._accumulators = accumulators
+        self._codec = KeyCodec(keys.fields)
+        self._numbers = AccumulatorCodec(accumulators)
+        self.schema = pa.schema([KEY_GROUP, *keys.fields, *_columns(accumulators)])
+
+    def batches(self, entries: Iterator[Entry]) -> Iterator[pa.RecordBatch]:
+        """By key group, as the entries come."""
+        while chunk := list(islice(entries, ROWS_PER_BATCH)):
+            yield self._batch(chunk)
+
+    def keys_behind(self, entries: Sequence[bytes]) -> pa.Table:
         columns, _ = self._codec.decode(entries, _GROUP_BYTES)
-        return pa.Table.from_arrays(columns, schema=pa.schema(self._keys.fields))
+        return pa.Table.from_arrays(columns, names=self.schema.names[1 : 1 + len(columns)])
 
-    def _entries(self, columns: Sequence[pa.ChunkedArray]) -> list[bytes]:
-        whole = _whole(columns)
-        groups = group_bytes(self._keys.groups(whole))
-        return [group + key for group, key in zip(groups, self._codec.encode(whole), strict=True)]
-
-    def _batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Sorted by key group: entries as they come, with the table's rows of the groups before."""
-        newer = self._table.read().combine_chunks()
-        columns = [column.combine_chunks() for column in newer.columns[: len(self._keys.fields)]]
-        groups = self._keys.groups(columns)
-        keys = group_bytes(groups)
-        hidden = {group + key for group, key in zip(keys, self._codec.encode(columns), strict=True)}
-        order = np.argsort(groups, kind="stable")
-        sorted_groups = groups[order]
-        newer = newer.take(pa.array(order)).add_column(0, KEY_GROUP, pa.array(sorted_groups))
-        emitted = 0
-        for older in _chunks(self._snapshot.scan(_FIRST, _BEHIND), hidden):
-            batch = self._older(older, schema)
-            last = batch.column(0)[batch.num_rows - 1].as_py()
-            until = int(np.searchsorted(sorted_groups, last))
-            both = [batch, *newer.slice(emitted, until - emitted).to_batches()]
-            emitted = max(until, emitted)
-            merged = pa.Table.from_batches([one.cast(schema) for one in both], schema)
-            yield from merged.sort_by(KEY_GROUP.name).combine_chunks().to_batches()
-        yield from newer.slice(emitted).cast(schema).to_batches()
-
-    def _older(self, entries: Sequence[Entry], schema: pa.Schema) -> pa.RecordBatch:
+    def _batch(self, entries: Sequence[Entry]) -> pa.RecordBatch:
         keys, values = zip(*entries, strict=True)
         columns, _ = self._codec.decode(keys, _GROUP_BYTES)
         first_bytes = b"".join(key[:_GROUP_BYTES] for key in keys)
@@ -304,21 +340,17 @@ class AggregatesWriting:
         for one, numbers in arrays.items():
             count = None if one.reduction.counts else arrays[count_of(one.column)]
             kept.append(arrow_of(numbers, None if count is None else count > 0, one.kind))
-        return pa.RecordBatch.from_arrays([groups, *columns, *kept], schema=schema)
+        return pa.RecordBatch.from_arrays([groups, *columns, *kept], schema=self.schema)
 
 
-def _whole(columns: Sequence[pa.ChunkedArray]) -> list[pa.Array]:
-    return [column.combine_chunks() for column in columns]
+def _entries_of(columns: Sequence[pa.Array], keys: Keys) -> list[bytes]:
+    groups = group_bytes(keys.groups(columns))
+    return [g + key for g, key in zip(groups, KeyCodec(keys.fields).encode(columns), strict=True)]
 
 
-def _chunks(entries: Iterator[Entry], hidden: set[bytes]) -> Iterator[list[Entry]]:
-    """Those that are not hidden, so many at a time."""
-    chunk: list[Entry] = []
-    for entry in entries:
-        if entry[0] not in hidden:
-            chunk.append(entry)
-            if len(chunk) == ROWS_PER_BATCH:
-                yield chunk
-                chunk = []
-    if chunk:
-        yield chunk
+def _whole(table: pa.Table) -> list[pa.Array]:
+    return [column.combine_chunks() for column in table.columns]
+
+
+def _columns(accumulators: Sequence[Accumulator]) -> list[pa.Field]:
+    return [pa.field(one.name, one.kind) for one in accumulators]

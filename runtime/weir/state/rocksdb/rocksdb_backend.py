@@ -11,14 +11,27 @@ from weir.core.changelog import Position
 from weir.core.ids import CheckpointId
 from weir.core.key_groups import range_of
 from weir.ports.keyed_state import AGGREGATES_FILE, Aggregation, Key, Rows, TimeMode
-from weir.ports.operators import Captured, KeyedSnapshot, RestoredState, TaskInfo
+from weir.ports.operators import (
+    Captured,
+    KeyedSnapshot,
+    NativeInstance,
+    RestoredState,
+    TaskInfo,
+)
 from weir.state.columns import columns_of, keys_of
 from weir.state.layer_merge import merge_layers
 from weir.state.restored_rows import Keys, check_readable
 from weir.state.rocksdb.changed_keys import ChangedKeys, KnownChanges
-from weir.state.rocksdb.database import Database, after
+from weir.state.rocksdb.database import Database
 from weir.state.rocksdb.key_codec import KeyCodec, group_bytes
 from weir.state.rocksdb.key_cursor import KeyCursor
+from weir.state.rocksdb.native_instances import (
+    NativeRestoring,
+    delete_state,
+    described_state,
+    remove_keys,
+)
+from weir.state.rocksdb.native_snapshot import native_snapshot
 from weir.state.rocksdb.rocksdb_aggregates import RocksDBAggregates
 from weir.state.rocksdb.rocksdb_memory import RocksDBMemory
 from weir.state.rocksdb.rocksdb_snapshot import (
@@ -36,9 +49,9 @@ from weir.state.rocksdb.rocksdb_states import (
     expiry_of,
 )
 from weir.state.rocksdb.rocksdb_timers import BY_TIME, RocksDBTimers
-from weir.state.rocksdb.working_directory import WorkingDirectory
 from weir.state.rocksdb.write_buffer import WriteBuffer
 from weir.state.snapshot_files import KeyedState, read_keyed
+from weir.state.working_directory import WorkingDirectory
 
 S = TypeVar("S", bound=StoredState)
 
@@ -81,6 +94,8 @@ class RocksDBBackend:
         self._states: dict[str, StoredState] = {}
         self._numbers = 0
         self._aggregates: RocksDBAggregates | None = None
+        self._keeps_files = place.is_incremental and not place.is_logged
+        """Whether checkpoints consist of RocksDB's files; a changelog lies over an open file."""
         self._encoded: dict[Key, tuple[bytes, bytes]] = {}
         self._swept = b""
         self.cursor = KeyCursor()
@@ -117,9 +132,7 @@ class RocksDBBackend:
     def drop(self, name: str) -> None:
         if (state := self._states.pop(name, None)) is not None:
             self._buffer.flush()
-            for group in range(self._keys.max_parallelism):
-                first = group.to_bytes(GROUP_BYTES, "big") + state.number
-                self._database.delete_range(first, after(first))
+            delete_state(self._database, state.number, self._keys.all_groups)
 
     # -- one key at a time
 
@@ -132,7 +145,7 @@ class RocksDBBackend:
         self._buffer.fetch(group + number + key for number in values for group, key in encoded)
 
     def seek(self, key: Key) -> None:
-        if self._buffer.bytes > self._memory.unwritten_bytes:
+        if self._buffer.unwritten_bytes > self._memory.unwritten_bytes:
             self._buffer.flush()
         found = self._encoded.get(key)
         if found is None:
@@ -147,15 +160,15 @@ class RocksDBBackend:
 
     def keys_with(self, name: str) -> list[Key]:
         self._buffer.flush()
-        entries = entries_of(self._database, self._states[name].number, self._keys.max_parallelism)
+        entries = entries_of(self._database, self._states[name].number, self._keys.all_groups)
         found = [entry for entry, _ in entries]
         columns, _ = self._codec.decode(found, HEAD_BYTES)
         return list(dict.fromkeys(keys_of(columns)))
 
     def expire(self) -> None:
         expiring = {state.number for state in self._states.values() if state.expires}
-        if not expiring:
-            return
+        if not expiring or self._buffer.is_frozen:
+            return  # after a barrier it need not wait for the upload: the next call frees as much
         self._buffer.flush()
         seen = list(islice(self._database.scan(self._swept, BY_TIME), SWEPT_AT_ONCE))
         self._swept = seen[-1][0] if len(seen) == SWEPT_AT_ONCE else b""
@@ -176,24 +189,27 @@ class RocksDBBackend:
 
     def capture(self, checkpoint: CheckpointId) -> Captured:
         if self._aggregates is not None:
-            return self._aggregates.capture(checkpoint)
-        self._buffer.flush()
-        is_empty = next(self._database.scan(b"\0", BY_TIME), None) is None
+            return self._aggregates.capture(checkpoint, keeps_files=self._keeps_files)
+        self._buffer.settle()
+        is_empty = self._buffer.is_empty and next(self._database.scan(b"\0", BY_TIME), None) is None
         if is_empty and not self._is_logged:
             return Captured()
         past: KnownChanges[set[bytes]] = KnownChanges(())
         if self._is_logged:
             past = self._changes.captured(checkpoint, self._buffer.take_changed())
-        snapshot = self._database.snapshot()
+        capture = self._buffer.freeze(keeps_files=self._keeps_files)
         states = sorted(filter(_is_kept, self._states.values()), key=_is_ours)
+        described = [described_state(state, self._keys) for state in states]
+        path = self._database.path
         writings = [
             StateWriting(
                 state,
-                snapshot,
+                capture.snapshot,
+                self._keys.all_groups,
                 self._keys,
                 self._codec,
                 self.cursor.now,
-                self._database.path.with_suffix(f".{checkpoint}.{state.number.hex()}"),
+                path.with_suffix(f".{checkpoint}.{state.number.hex()}"),
                 past,
                 is_evolved=state.name in self._evolved,
             )
@@ -204,11 +220,13 @@ class RocksDBBackend:
                 KeyedSnapshot(self._groups, writing.whole, writing.state.name, writing.since)
                 for writing in writings
             ),
-            release=snapshot.release,
+            release=capture.release,
+            native=native_snapshot(capture, self._database, self._groups, described),
             known=past.known,
         )
 
     def restore(self, restored_state: RestoredState) -> list[str]:
+        undeclared = self._restore_native(restored_state.native)
         files: dict[str, list[KeyedState]] = {}
         for groups, data in restored_state.keyed:
             state = read_keyed(data, groups)
@@ -217,11 +235,13 @@ class RocksDBBackend:
             self._aggregates.restore(files.pop(AGGREGATES_FILE, []), restored_state.checkpoint)
         for name, layers in files.items():
             if name in self._states:
-                self._load(layers)
+                self._load(layers, is_over_native=bool(restored_state.native))
         if self._is_logged and self._aggregates is None:
             self._changes.begun(restored_state.checkpoint)
             self._buffer.remember_changes()
-        return [name for name in files if name not in self._states]
+        return undeclared + [
+            name for name in files if name not in self._states and name not in undeclared
+        ]
 
     def completed(self, checkpoint: CheckpointId) -> None:
         """No snapshot builds on an older one any more."""
@@ -254,8 +274,26 @@ class RocksDBBackend:
         columns, _ = self._codec.decode(whose, GROUP_BYTES)
         return keys_of(columns)
 
-    def _load(self, files: Sequence[KeyedState]) -> None:
+    def _restore_native(self, instances: Sequence[NativeInstance]) -> list[str]:
+        """The names of the states that nothing has declared."""
+        restore = NativeRestoring(
+            self._database, self._memory, self._keys, self._groups, self.cursor.now
+        )
+        try:
+            if self._aggregates is not None:
+                return restore.aggregates(self._aggregates, instances)
+            undeclared = restore.states(self._states, instances)
+        finally:
+            for instance in instances:
+                instance.remove()
+        self._numbers = max(self._numbers, restore.highest_number)
+        return undeclared
+
+    def _load(self, files: Sequence[KeyedState], *, is_over_native: bool) -> None:
         state = self._states[files[0].name]
+        if is_over_native:
+            for layer in files:
+                remove_keys(layer, self._database, state, self._keys)
         for part in merge_layers(files):
             if not check_readable(part, state, self._keys):
                 self._evolved.add(state.name)

@@ -12,6 +12,8 @@ from weir.api.state_config import LEAST_ROCKSDB_MEMORY
 _BITS_PER_KEY = 10
 _METADATA_BYTES = 4096
 _MOST_WRITE_BUFFER = 64 * MIB
+_MOST_MANIFEST = MIB
+"""Each checkpoint uploads it anew, so it is begun anew before it grows large."""
 
 
 class RocksDBMemory:
@@ -60,4 +62,5 @@ class RocksDBMemory:
         options.set_write_buffer_manager(self._buffers)
         options.set_write_buffer_size(min(_MOST_WRITE_BUFFER, self._write_buffers // 2))
         options.set_keep_log_file_num(1)
+        options.set_max_manifest_file_size(_MOST_MANIFEST)
         return options

@@ -4,22 +4,24 @@ The entries of a state are read in the order of their key groups and become the 
 one after the other, so a state that is larger than memory is written as well.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from weir.core.changelog import START
 from weir.core.ids import CheckpointId, Millis
+from weir.core.snapshots import KeyGroupRange
 from weir.ports.keyed_state import Row
 from weir.state.columns import columns_of
 from weir.state.layer_merge import REMOVED
 from weir.state.restored_rows import Keys, check_readable, rows_alive
 from weir.state.rocksdb.changed_keys import KnownChanges
-from weir.state.rocksdb.database import Database, Entry, HeldSnapshot, after
+from weir.state.rocksdb.database import Database, Entry, after
 from weir.state.rocksdb.key_codec import KeyCodec, group_bytes
 from weir.state.rocksdb.rocksdb_states import StoredState, expiry_of
 from weir.state.snapshot_files import (
@@ -37,11 +39,15 @@ HEAD_BYTES = 4
 """Before the key's bytes: the key group and the state's number, two bytes each."""
 
 
-def entries_of(
-    readable: Database | HeldSnapshot, number: bytes, max_parallelism: int
-) -> Iterator[Entry]:
+class Readable(Protocol):
+    """Entries in the order of their bytes."""
+
+    def scan(self, first: bytes, stop: bytes) -> Iterator[Entry]: ...
+
+
+def entries_of(readable: Readable, number: bytes, groups: KeyGroupRange) -> Iterator[Entry]:
     """The entries of a state, by key group."""
-    for group in range(max_parallelism):
+    for group in range(groups.first, groups.last + 1):
         prefix = group.to_bytes(GROUP_BYTES, "big") + number
         yield from readable.scan(prefix, after(prefix))
 
@@ -51,22 +57,26 @@ class StateWriting:
     """Writes one state; called on an upload thread, while processing continues."""
 
     state: StoredState
-    snapshot: HeldSnapshot
+    open: Callable[[], Readable]
+    groups: KeyGroupRange
     keys: Keys
     codec: KeyCodec
     now: Millis
     path: Path
-    past: KnownChanges[set[bytes]]
+    past: KnownChanges[set[bytes]] = KnownChanges(())
     is_evolved: bool = False
     """Files from before the restore have other columns."""
 
     def whole(self) -> pa.Buffer:
-        schema = pa.schema(
+        header = FileHeader(self.state.name, self.keys.names, self.keys.max_parallelism)
+        return write_sorted(self.path, header, self.schema, self.batches())
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema(
             (KEY_GROUP, *self.keys.fields, *self.state.fields),
             metadata={KIND: self.state.kind.encode()},
         )
-        header = FileHeader(self.state.name, self.keys.names, self.keys.max_parallelism)
-        return write_sorted(self.path, header, schema, self._batches(schema))
 
     def since(self, base: CheckpointId) -> pa.Buffer | None:
         """The keys that changed, each with all its rows; one without rows is marked as removed."""
@@ -91,7 +101,7 @@ class StateWriting:
         return self._layer(whose, rows, removed)
 
     def _rows_of(self, prefix: bytes) -> list[Row]:
-        entries = self.snapshot.scan(prefix, after(prefix))
+        entries = self.open().scan(prefix, after(prefix))
         state, now, skipped = self.state, self.now, len(prefix)
         alive = (e for e in entries if not state.expires or expiry_of(e[1]) > now)
         return [state.flat(e[skipped:], value, at) for at, (e, value) in enumerate(alive)]
@@ -113,9 +123,9 @@ class StateWriting:
         names, most = self.keys.names, self.keys.max_parallelism
         return write_keyed(self.state.name, table, groups, names, most)
 
-    def _batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        state, now = self.state, self.now
-        entries = entries_of(self.snapshot, state.number, self.keys.max_parallelism)
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        state, now, schema = self.state, self.now, self.schema
+        entries = entries_of(self.open(), state.number, self.groups)
         if state.expires:
             entries = (entry for entry in entries if expiry_of(entry[1]) > now)
         previous, ordinal = b"", 0

@@ -159,7 +159,8 @@ class RocksDBListState(_StateOfRows):
     ) -> None:
         super().__init__(*at, buffer, cursor, rows)
         self.fields = (ORDINAL, *self._expire_after(ttl_ms), *prefixed("value", rows))
-        self._next = 0
+        self.next_ordinal = 0
+        """All ordinals in use are below."""
 
     def exists(self) -> bool:
         return next(self._alive(), None) is not None
@@ -174,14 +175,14 @@ class RocksDBListState(_StateOfRows):
 
     def append(self, row: Row) -> None:
         value = self._encoded(self._freeze(row))
-        self._buffer.put(self._prefix(), _NUMBER.pack(self._next), value)
-        self._next += 1
+        self._buffer.put(self._prefix(), _NUMBER.pack(self.next_ordinal), value)
+        self.next_ordinal += 1
 
     def extend(self, rows: Any) -> None:  # noqa: ANN401 - the user's rows
         frozen = [self._freeze(row) for row in rows]
         for row in frozen:
-            self._buffer.put(self._prefix(), _NUMBER.pack(self._next), self._encoded(row))
-            self._next += 1
+            self._buffer.put(self._prefix(), _NUMBER.pack(self.next_ordinal), self._encoded(row))
+            self.next_ordinal += 1
 
     def clear(self) -> None:
         self._buffer.clear(self._prefix())
@@ -194,7 +195,7 @@ class RocksDBListState(_StateOfRows):
         del now
         ordinal, *others = row
         assert isinstance(ordinal, int), "an ordinal is never null"
-        self._next = max(self._next, ordinal + 1)
+        self.next_ordinal = max(self.next_ordinal, ordinal + 1)
         expires_at, fields = self._split(tuple(others))
         return _NUMBER.pack(ordinal), self._encoded(self._freeze(fields), expires_at)
 

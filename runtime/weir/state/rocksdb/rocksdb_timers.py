@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pyarrow as pa
 
 from weir.core.ids import Millis
+from weir.core.snapshots import KeyGroupRange
 from weir.errors import JobRejected
 from weir.ports.keyed_state import TIMERS, Key, Row, TimeMode
 from weir.state.rocksdb.database import Database
@@ -113,19 +114,35 @@ class RocksDBTimers:
         del now
         expiry, mode = row
         assert isinstance(expiry, int), "a timer has a time"
+        self.check_mode(mode)
+        return _sortable(expiry), b""
+
+    def check_mode(self, mode: object) -> None:
         if mode != self.mode.value:
             raise JobRejected(
                 f"the restored timers go by {mode}",
                 f"the processor now runs with time mode {self.mode.value}",
                 f"set the time mode back to {mode}",
             )
-        return _sortable(expiry), b""
 
     def loaded(self, timers: Sequence[tuple[bytes, bytes, bytes]]) -> None:
         """Entries of the first form were written: by group, bytes of the key and time."""
         self._database.write((BY_TIME + time + group + key, b"") for group, key, time in timers)
+        self.restored()
+
+    def restored(self) -> None:
+        """There are entries of both forms that were not registered here."""
         self._bound = b""
         self._head, self._keys = [], {}
+
+    def keep_only(self, groups: KeyGroupRange) -> None:
+        """Delete the entries of the second form whose key group is another's."""
+        at = len(BY_TIME) + _TIME.size
+        self._database.write(
+            (entry, None)
+            for entry, _ in self._database.scan(BY_TIME, BEHIND)
+            if int.from_bytes(entry[at : at + _GROUP_BYTES], "big") not in groups
+        )
 
     def _prefix(self) -> bytes:
         cursor = self._cursor
@@ -141,7 +158,6 @@ class RocksDBTimers:
         if self._bound is None:
             self._keys.clear()
             return
-        self._buffer.flush()
         found: list[bytes] = []
         self._bound_from(found)
         keys = self._keys_of([suffix[_TIME.size :] for suffix in found])
@@ -150,12 +166,12 @@ class RocksDBTimers:
 
     def _bound_from(self, found: list[bytes]) -> None:
         assert self._bound is not None, "something is not in the head"
-        begin, self._bound = BY_TIME + self._bound, None
-        for entry, _ in self._database.scan(begin, BEHIND):
+        begin, self._bound = self._bound, None
+        for suffix in self._buffer.suffixes(BY_TIME, begin):
             if len(found) == _HEAD:
-                self._bound = entry[len(BY_TIME) :]
+                self._bound = suffix
                 return
-            found.append(entry[len(BY_TIME) :])
+            found.append(suffix)
 
 
 def _sortable(expiry: int) -> bytes:
