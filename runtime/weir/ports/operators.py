@@ -76,6 +76,16 @@ class Captured:
     """Frees the old versions that were kept for this snapshot. Called once, from any thread."""
 
 
+def together(parts: Sequence[Captured]) -> Captured:
+    """The keyed state of several captures, as one."""
+
+    def release() -> None:
+        for part in parts:
+            part.release()
+
+    return Captured(keyed=tuple(piece for part in parts for piece in part.keyed), release=release)
+
+
 @dataclass(frozen=True, slots=True)
 class RestoredState:
     """The state that a subtask starts with, read and verified."""
