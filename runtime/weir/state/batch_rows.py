@@ -6,8 +6,11 @@ key columns, as those of every other state.
 
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from weir.ports.operators import Batch
 from weir.state.layer_merge import REMOVED
 from weir.state.restored_rows import Keys, check_readable
 from weir.state.snapshot_files import KeyedState
@@ -84,3 +87,20 @@ class BatchRows:
         own = {field.name for field in self.fields}
         names = [n for n in table.column_names if n in own or not n.startswith("value.")]
         return table.select(names)
+
+
+@dataclass(slots=True)
+class Ordinals:
+    """Numbers the rows that are appended; rows of one key never have the same number."""
+
+    _next: int = 0
+
+    def added_to(self, rows: Batch) -> Batch:
+        ordinals = np.arange(self._next, self._next + rows.num_rows)
+        self._next += rows.num_rows
+        return rows.append_column(ORDINAL, pa.array(ordinals))
+
+    def restored(self, state: KeyedState) -> None:
+        if ORDINAL.name in state.table.column_names and state.table.num_rows:
+            last = pc.max(state.table.column(ORDINAL.name)).as_py()
+            self._next = max(self._next, last + 1)

@@ -2,17 +2,13 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-import pyarrow as pa
-
 from weir.core.ids import CheckpointId
 from weir.core.snapshots import KeyGroupRange
 from weir.ports.operators import Batch
-from weir.state.batch_rows import BatchRows
+from weir.state.batch_rows import BatchRows, Ordinals
 from weir.state.memory.row_table import RowTable
 from weir.state.memory.table_snapshot import TableFiles, TableSnapshots
 from weir.state.snapshot_files import KeyedState
-from weir.state.state_columns import ORDINAL
 
 
 class MemoryRows:
@@ -22,7 +18,7 @@ class MemoryRows:
         self._rows = rows
         self.name, self.kind, self.fields = rows.name, rows.kind, rows.fields
         self._table = RowTable(rows)
-        self._next_ordinal = 0
+        self._ordinals = Ordinals()
         files = TableFiles(rows.name, rows.keys, rows.identity, groups, rows.metadata)
         self._snapshots = TableSnapshots(files, self._table, is_incremental=is_incremental)
         self.get = self._table.get
@@ -36,9 +32,7 @@ class MemoryRows:
             self._snapshots.changed(self._table.put(rows))
 
     def append(self, rows: Batch) -> None:
-        ordinals = np.arange(self._next_ordinal, self._next_ordinal + rows.num_rows)
-        self._next_ordinal += rows.num_rows
-        self.put(rows.append_column(ORDINAL, pa.array(ordinals)))
+        self.put(self._ordinals.added_to(rows))
 
     def remove(self, rows: Batch) -> None:
         row_numbers = self._table.find(rows)
@@ -53,10 +47,5 @@ class MemoryRows:
             checkpoint,
             is_as_it_was=all(map(self._rows.is_declared_in, files)),
         )
-        self._next_ordinal = max(map(self._ordinal_behind, files), default=0)
-
-    def _ordinal_behind(self, state: KeyedState) -> int:
-        if not self._rows.has_ordinals or not state.table.num_rows:
-            return 0
-        ordinals = state.table.column(ORDINAL.name).combine_chunks()
-        return int(np.max(ordinals.to_numpy())) + 1
+        for state in files:
+            self._ordinals.restored(state)

@@ -27,6 +27,7 @@ from weir.state.restored_rows import Keys
 from weir.state.rocksdb.database import Database, Entry, HeldSnapshot
 from weir.state.rocksdb.key_codec import KeyCodec, bytes_of, group_bytes
 from weir.state.rocksdb.rocksdb_memory import RocksDBMemory
+from weir.state.rocksdb.time_order import TimeOrder
 from weir.state.snapshot_files import (
     KEY_GROUP,
     ROWS_PER_BATCH,
@@ -34,7 +35,7 @@ from weir.state.snapshot_files import (
     KeyedState,
     write_sorted,
 )
-from weir.wire.numpy_columns import arrow_of, dtype_of
+from weir.wire.numpy_columns import arrow_of, dtype_of, values_of
 
 Array = npt.NDArray[Any]
 
@@ -43,7 +44,9 @@ MOST_ROWS = 1 << 18
 
 _BYTES_OF_A_KEY = 128
 _GROUP_BYTES = 2
-_FIRST, _BEHIND = b"\0\0", b"\xff\0"
+_BEHIND_KEYS = b"\x02"
+"""Keys begin with whether their first value is null, which is one of two bytes."""
+_NO_NUMBER = b"\0\0"
 
 
 class AccumulatorCodec:
@@ -76,7 +79,7 @@ class RocksDBAggregates:
     def __init__(
         self,
         keys: Keys,
-        requested: tuple[Sequence[Aggregation], pa.Schema],
+        requested: tuple[Sequence[Aggregation], pa.Schema, str | None],
         groups: KeyGroupRange,
         database: Database,
         memory: RocksDBMemory,
@@ -86,8 +89,10 @@ class RocksDBAggregates:
         self._groups = groups
         self._database = database
         self._memory = memory
-        self._codec = KeyCodec(keys.fields)
         self._table = self._new_table()
+        self._identity = self._table.key_fields
+        self._codec = KeyCodec(self._identity)
+        self._order = None if requested[2] is None else TimeOrder(database, _NO_NUMBER)
         self._is_read = np.zeros(0, np.bool_)
         """Which rows of the table hold their key's aggregates; a row may get another key."""
         self._accumulators = AccumulatorCodec(self._table.accumulators)
@@ -97,8 +102,7 @@ class RocksDBAggregates:
         return self._table.size
 
     def update(self, batch: Batch) -> RowNumbers:
-        row_numbers = self._table.row_numbers(batch)
-        self._read_new(row_numbers)
+        row_numbers = self._of_table(self._table.row_numbers(batch))
         self._table.fold(row_numbers, batch)
         return row_numbers
 
@@ -107,6 +111,30 @@ class RocksDBAggregates:
         keys = self._table.remove(row_numbers)
         self._is_read[row_numbers] = False
         self._delete(keys)
+
+    def expired(self, until: int, most: int) -> RowNumbers:
+        """Those of the table come first, so the entries that follow are not in it."""
+        row_numbers = self._table.expired(until, most)
+        if len(row_numbers):
+            return row_numbers
+        assert self._order is not None, "these aggregates were declared without a namespace"
+        while found := self._order.until(until, most):
+            entries = self._order.leads_to(found)
+            values = self._database.multi_get(entries)
+            left_over = [one for one, value in zip(found, values, strict=True) if value is None]
+            self._database.write((entry, None) for entry in left_over)
+            kept = [one for one, value in zip(entries, values, strict=True) if value is not None]
+            if kept:
+                keys, _ = self._codec.decode(kept, _GROUP_BYTES)
+                return distinct(self._of_table(self._table.rows_of(keys)))
+        return np.empty(0, np.int64)
+
+    def merge(self, sources: Sequence[pa.Array], targets: Sequence[pa.Array]) -> RowNumbers:
+        merged = self._of_table(self._table.rows_of(sources))
+        row_numbers = self._of_table(self._table.rows_of(targets))
+        self._table.merge(merged, row_numbers)
+        self.remove(merged)
+        return row_numbers
 
     def rows(self, row_numbers: RowNumbers) -> list[pa.Array]:
         return self._table.rows(row_numbers)
@@ -124,7 +152,7 @@ class RocksDBAggregates:
     def capture(self) -> Captured:
         table, snapshot = self._table.capture(), self._database.snapshot()
         writing = AggregatesWriting(
-            table, snapshot, self._keys, self._table.accumulators, self._database.path
+            table, snapshot, self._keys, self._table, self._database.path
         )
 
         def release() -> None:
@@ -140,7 +168,7 @@ class RocksDBAggregates:
             removed, rows = split_removed(state.table)
             self._table.places(rows.schema)
             for batch in () if removed is None else removed.to_batches():
-                self._delete(batch.columns[: len(self._keys.fields)])
+                self._delete(batch.columns[: len(self._identity)])
             for batch in rows.to_batches(max_chunksize=ROWS_PER_BATCH):
                 table = self._new_table()
                 table.load(pa.Table.from_batches([batch]))
@@ -150,11 +178,11 @@ class RocksDBAggregates:
         return AggregateTable(self._keys.names, *self._requested)
 
     def _entries(self, columns: Sequence[pa.Array]) -> list[bytes]:
-        groups = group_bytes(self._keys.groups(columns))
+        groups = group_bytes(self._keys.groups(columns[: len(self._keys.fields)]))
         return [group + key for group, key in zip(groups, self._codec.encode(columns), strict=True)]
 
-    def _read_new(self, row_numbers: RowNumbers) -> None:
-        """Read the keys that the table did not have."""
+    def _of_table(self, row_numbers: RowNumbers) -> RowNumbers:
+        """The same rows of the table, after those that it did not have were read."""
         if self._table.size > len(self._is_read):
             longer = np.zeros(2 * self._table.size, np.bool_)
             longer[: len(self._is_read)] = self._is_read
@@ -164,9 +192,14 @@ class RocksDBAggregates:
             new = distinct(new)
             self._read(new)
             self._is_read[new] = True
+        return row_numbers
 
     def _delete(self, keys: Sequence[pa.Array]) -> None:
-        self._database.write((entry, None) for entry in self._entries(keys))
+        entries = self._entries(keys)
+        self._database.write((entry, None) for entry in entries + self._in_order(keys, entries))
+
+    def _in_order(self, keys: Sequence[pa.Array], entries: Sequence[bytes]) -> list[bytes]:
+        return [] if self._order is None else self._order.entries(values_of(keys[-1]), entries)
 
     def _read(self, row_numbers: RowNumbers) -> None:
         """Fill the rows of these keys."""
@@ -179,9 +212,11 @@ class RocksDBAggregates:
     def _write(self, table: AggregateTable, row_numbers: RowNumbers) -> None:
         for begin in range(0, len(row_numbers), ROWS_PER_BATCH):
             some = row_numbers[begin : begin + ROWS_PER_BATCH]
-            entries = self._entries(table.keys_of(some))
+            keys = table.keys_of(some)
+            entries = self._entries(keys)
             values = self._accumulators.encode(table.numbers_of(some))
-            self._database.write_pairs(entries, values)
+            ordered = self._in_order(keys, entries)
+            self._database.write_pairs(entries + ordered, values + [b""] * len(ordered))
 
 
 class AggregatesWriting:
@@ -192,35 +227,37 @@ class AggregatesWriting:
         table: CapturedTable,
         snapshot: HeldSnapshot,
         keys: Keys,
-        accumulators: Sequence[Accumulator],
+        of: AggregateTable,
         directory: Path,
     ) -> None:
         self._table = table
         self._snapshot = snapshot
         self._keys = keys
-        self._accumulators = accumulators
-        self._codec = KeyCodec(keys.fields)
-        self._numbers = AccumulatorCodec(accumulators)
+        self._accumulators = of.accumulators
+        self._identity = of.key_fields
+        self._codec = KeyCodec(self._identity)
+        self._numbers = AccumulatorCodec(self._accumulators)
         self._path = directory.with_name(f"{directory.name}-{id(self)}.arrow")
 
     def whole(self) -> pa.Buffer:
         kept = (pa.field(one.name, one.kind) for one in self._accumulators)
-        schema = pa.schema([KEY_GROUP, *self._keys.fields, *kept])
-        header = FileHeader(AGGREGATES_FILE, self._keys.names, self._keys.max_parallelism)
+        schema = pa.schema([KEY_GROUP, *self._identity, *kept])
+        names = [field.name for field in self._identity]
+        header = FileHeader(AGGREGATES_FILE, names, self._keys.max_parallelism)
         return write_sorted(self._path, header, schema, self._batches(schema))
 
     def _batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Sorted by key group: entries as they come, with the table's rows of the groups before."""
         newer = self._table.read().combine_chunks()
-        columns = [column.combine_chunks() for column in newer.columns[: len(self._keys.fields)]]
-        groups = self._keys.groups(columns)
+        columns = [column.combine_chunks() for column in newer.columns[: len(self._identity)]]
+        groups = self._keys.groups(columns[: len(self._keys.fields)])
         keys = group_bytes(groups)
         hidden = {group + key for group, key in zip(keys, self._codec.encode(columns), strict=True)}
         order = np.argsort(groups, kind="stable")
         sorted_groups = groups[order]
         newer = newer.take(pa.array(order)).add_column(0, KEY_GROUP, pa.array(sorted_groups))
         emitted = 0
-        for older in _chunks(self._snapshot.scan(_FIRST, _BEHIND), hidden):
+        for older in _chunks(self._entries(), hidden):
             batch = self._older(older, schema)
             last = batch.column(0)[batch.num_rows - 1].as_py()
             until = int(np.searchsorted(sorted_groups, last))
@@ -229,6 +266,12 @@ class AggregatesWriting:
             merged = pa.Table.from_batches([one.cast(schema) for one in both], schema)
             yield from merged.sort_by(KEY_GROUP.name).combine_chunks().to_batches()
         yield from newer.slice(emitted).cast(schema).to_batches()
+
+    def _entries(self) -> Iterator[Entry]:
+        """Those of aggregates: behind them in each key group are the entries of batch states."""
+        for group in range(self._keys.max_parallelism):
+            first = group.to_bytes(_GROUP_BYTES, "big")
+            yield from self._snapshot.scan(first, first + _BEHIND_KEYS)
 
     def _older(self, entries: Sequence[Entry], schema: pa.Schema) -> pa.RecordBatch:
         keys, values = zip(*entries, strict=True)

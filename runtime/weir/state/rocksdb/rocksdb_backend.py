@@ -10,7 +10,8 @@ from weir.api.state_config import StateConfig
 from weir.core.ids import CheckpointId
 from weir.core.key_groups import range_of
 from weir.ports.keyed_state import AGGREGATES_FILE, Aggregation, Key, Rows, TimeMode
-from weir.ports.operators import Captured, KeyedSnapshot, RestoredState, TaskInfo
+from weir.ports.operators import Captured, KeyedSnapshot, RestoredState, TaskInfo, together
+from weir.state.batch_rows import BatchRows
 from weir.state.columns import columns_of, keys_of
 from weir.state.layer_merge import merge_layers
 from weir.state.restored_rows import Keys
@@ -19,6 +20,7 @@ from weir.state.rocksdb.key_codec import KeyCodec, group_bytes
 from weir.state.rocksdb.key_cursor import KeyCursor
 from weir.state.rocksdb.rocksdb_aggregates import RocksDBAggregates
 from weir.state.rocksdb.rocksdb_memory import RocksDBMemory
+from weir.state.rocksdb.rocksdb_rows import RocksDBRows
 from weir.state.rocksdb.rocksdb_snapshot import (
     GROUP_BYTES,
     HEAD_BYTES,
@@ -40,6 +42,8 @@ from weir.state.snapshot_files import KeyedState, read_keyed
 
 S = TypeVar("S", bound=StoredState)
 
+FIRST_BATCH_STATE = 0xF000
+"""The number of the first batch state, behind those of other states and the keys of aggregates."""
 SWEPT_AT_ONCE = 512
 """How many entries a call of ``expire`` looks at."""
 
@@ -56,7 +60,7 @@ class RocksDBBackends:
 
 
 class RocksDBBackend:
-    """The state of one subtask's keys: running aggregates, or states of one key at a time."""
+    """The state of one subtask's keys."""
 
     def __init__(
         self,
@@ -75,17 +79,36 @@ class RocksDBBackend:
         self._states: dict[str, StoredState] = {}
         self._numbers = 0
         self._aggregates: RocksDBAggregates | None = None
+        self._rows: dict[str, RocksDBRows] = {}
         self._encoded: dict[Key, tuple[bytes, bytes]] = {}
         self._swept = b""
         self.cursor = KeyCursor()
 
     # -- declarations
 
-    def aggregates(self, aggregates: Sequence[Aggregation], schema: pa.Schema) -> RocksDBAggregates:
+    def aggregates(
+        self, aggregates: Sequence[Aggregation], schema: pa.Schema, namespace: str | None = None
+    ) -> RocksDBAggregates:
+        requested = (aggregates, schema, namespace)
         self._aggregates = RocksDBAggregates(
-            self._keys, (aggregates, schema), self._groups, self._database, self._memory
+            self._keys, requested, self._groups, self._database, self._memory
         )
         return self._aggregates
+
+    def batch_value_state(
+        self, name: str, values: Sequence[pa.Field], time: str | None = None
+    ) -> RocksDBRows:
+        return self._batch_state(BatchRows(name, self._keys, tuple(values), time))
+
+    def batch_list_state(
+        self, name: str, values: Sequence[pa.Field], time: str | None = None
+    ) -> RocksDBRows:
+        return self._batch_state(BatchRows(name, self._keys, tuple(values), time, has_ordinals=True))
+
+    def _batch_state(self, rows: BatchRows) -> RocksDBRows:
+        number = (FIRST_BATCH_STATE + len(self._rows)).to_bytes(HEAD_BYTES - GROUP_BYTES, "big")
+        self._rows[rows.name] = state = RocksDBRows(rows, number, self._groups, self._database)
+        return state
 
     def value_state(self, name: str, rows: Rows, ttl_ms: int | None = None) -> RocksDBValueState:
         at = (name, self._next_number())
@@ -107,7 +130,8 @@ class RocksDBBackend:
         return self._declared(RocksDBTimers(number, stored, self.cursor, mode, self._keys_behind))
 
     def drop(self, name: str) -> None:
-        if (state := self._states.pop(name, None)) is not None:
+        state = self._states.pop(name, None) or self._rows.pop(name, None)
+        if state is not None:
             self._buffer.flush()
             for group in range(self._keys.max_parallelism):
                 first = group.to_bytes(GROUP_BYTES, "big") + state.number
@@ -167,8 +191,14 @@ class RocksDBBackend:
             self._aggregates.write_back()
 
     def capture(self, checkpoint: CheckpointId) -> Captured:
+        parts = [rows.capture() for rows in self._rows.values()]
         if self._aggregates is not None:
-            return self._aggregates.capture()
+            parts.append(self._aggregates.capture())
+        if self._states:
+            parts.append(self._capture_states(checkpoint))
+        return together(parts)
+
+    def _capture_states(self, checkpoint: CheckpointId) -> Captured:
         self._buffer.flush()
         if next(self._database.scan(b"\0", BY_TIME), None) is None:
             return Captured()
@@ -200,6 +230,8 @@ class RocksDBBackend:
             files.setdefault(state.name, []).append(state)
         if self._aggregates is not None:
             self._aggregates.restore(files.pop(AGGREGATES_FILE, []))
+        for name, rows in self._rows.items():
+            rows.restore(files.pop(name, []))
         for name, layers in files.items():
             if name in self._states:
                 self._load(layers)
