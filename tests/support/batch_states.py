@@ -5,15 +5,18 @@ number of subtasks, and another backend.
 """
 
 import copy
+from collections.abc import Sequence
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from captured_state import MAX_PARALLELISM
+from captured_state import MAX_PARALLELISM, File
 from weir.core.ids import CheckpointId, Millis, OperatorId, SubtaskId
 from weir.core.key_groups import range_of
+from weir.core.snapshots import KeyGroupRange
 from weir.dataflow.physical import Aggregate
-from weir.ports.operators import RestoredState, TaskInfo
+from weir.ports.keyed_state import BackendFactory
+from weir.ports.operators import Batch, RestoredState, TaskInfo
 from weir.wire.keys import key_groups
 
 KEYS = (pa.field("word", pa.string()), pa.field("n", pa.int32()))
@@ -30,25 +33,27 @@ SIDE = (
 )
 PORTION = 3
 
+Row = tuple[Any, ...]
+Written = tuple[bool, KeyGroupRange, pa.Buffer]
+"""Whether it is a layer over what was written before, and the file."""
 
-def a_batch(schema, rows):
-    columns = [pa.array(list(values), field.type) for values, field in zip_columns(schema, rows)]
+
+def a_batch(schema: pa.Schema, rows: Sequence[Row]) -> Batch:
+    values = list(zip(*rows, strict=True)) or [()] * len(schema)
+    columns = [
+        pa.array(list(column), field.type) for column, field in zip(values, schema, strict=True)
+    ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def zip_columns(schema, rows):
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    return zip(columns, schema, strict=True)
-
-
-def rows_of(columns):
+def rows_of(columns: Sequence[pa.Array]) -> list[Row]:
     return list(zip(*[column.to_pylist() for column in columns], strict=True))
 
 
 class Subtask:
     """One backend with all states that are used by batches."""
 
-    def __init__(self, make, index=0, parallelism=1, *, seen=SEEN):
+    def __init__(self, make: BackendFactory, index: int = 0, parallelism: int = 1) -> None:
         self.groups = range_of(index, parallelism, MAX_PARALLELISM)
         place = TaskInfo(
             SubtaskId(OperatorId("op"), index),
@@ -61,40 +66,40 @@ class Subtask:
         )
         self.backend = make(place, KEYS)
         self.sums = self.backend.aggregates(SUMS, WINDOWED, "window_end")
-        self.seen = self.backend.batch_value_state("seen", seen, "at")
+        self.seen = self.backend.batch_value_state("seen", SEEN, "at")
         self.side = self.backend.batch_list_state("side", SIDE, "at")
 
-    def own(self, batch):
+    def own(self, batch: Batch) -> Batch:
         groups = key_groups(batch, KEY_NAMES, MAX_PARALLELISM)
         is_own = (groups >= self.groups.first) & (groups <= self.groups.last)
         return batch.filter(pa.array(is_own))
 
-    def update(self, rows):
+    def update(self, rows: Sequence[Row]) -> list[Row]:
         row_numbers = self.sums.update(self.own(a_batch(WINDOWED, rows)))
         found = rows_of(self.sums.rows(row_numbers))
         self.flush()
         return found
 
-    def flush(self):
-        self.backend.needs_flush()
+    def flush(self) -> None:
+        """As an operator does that has emitted what changed."""
         self.backend.flushed()
 
-    def expired_windows(self, until, most=PORTION):
+    def expired_windows(self, until: int, most: int = PORTION) -> list[Row]:
         """Emitted, then removed."""
-        row_numbers = self.sums.expired(until, most)
+        row_numbers = self.sums.expired(Millis(until), most)
         assert len(set(row_numbers.tolist())) == len(row_numbers) <= most
         found = rows_of(self.sums.rows(row_numbers))
         self.sums.remove(row_numbers)
         self.flush()
         return found
 
-    def merge(self, sources, targets):
-        pairs = [self.own(a_batch(WINDOWS, rows)).columns for rows in (sources, targets)]
-        found = rows_of(self.sums.rows(self.sums.merge(*pairs)))
+    def merge(self, sources: Sequence[Row], targets: Sequence[Row]) -> list[Row]:
+        merged, into = (self.own(a_batch(WINDOWS, rows)).columns for rows in (sources, targets))
+        found = rows_of(self.sums.rows(self.sums.merge(merged, into)))
         self.flush()
         return found
 
-    def write(self, checkpoint, base=None):
+    def write(self, checkpoint: int, base: int | None = None) -> dict[str, Written]:
         """The files of a capture, by the name of the state: whole ones, or layers over a base."""
         captured = self.backend.capture(CheckpointId(checkpoint))
         files = {}
@@ -108,10 +113,10 @@ class Subtask:
 class Subtasks:
     """All subtasks of the operator."""
 
-    def __init__(self, make, parallelism=1):
+    def __init__(self, make: BackendFactory, parallelism: int = 1) -> None:
         self.parts = [Subtask(make, index, parallelism) for index in range(parallelism)]
 
-    def restore(self, files, checkpoint):
+    def restore(self, files: Sequence[File], checkpoint: int) -> "Subtasks":
         for part in self.parts:
             keyed = [
                 (part.groups, data)
@@ -122,7 +127,7 @@ class Subtasks:
             assert part.backend.restore(state) == []
         return self
 
-    def close(self):
+    def close(self) -> None:
         for part in self.parts:
             part.backend.close()
 
@@ -130,13 +135,15 @@ class Subtasks:
 class Model:
     """What the states hold."""
 
-    def __init__(self):
-        self.sums, self.seen, self.side = {}, {}, []
+    def __init__(self) -> None:
+        self.sums: dict[Row, tuple[int | None, int | None]] = {}
+        self.seen: dict[Row, Row] = {}
+        self.side: list[Row] = []
 
-    def copy(self):
+    def copy(self) -> "Model":
         return copy.deepcopy(self)
 
-    def update(self, rows):
+    def update(self, rows: Sequence[Row]) -> None:
         for *key, end, amount in rows:
             total, most = self.sums.get((*key, end), (None, None))
             if amount is not None:
@@ -144,16 +151,12 @@ class Model:
                 most = amount if most is None else max(most, amount)
             self.sums[*key, end] = (total, most)
 
-    def merge(self, source, target):
+    def merge(self, source: Row, target: Row) -> None:
         amounts = [self.sums.pop(source, (None, None)), self.sums.get(target, (None, None))]
         totals = [total for total, _ in amounts if total is not None]
         mosts = [most for _, most in amounts if most is not None]
         self.sums[target] = (sum(totals) if totals else None, max(mosts) if mosts else None)
 
 
-def keys_batch(keys):
+def keys_batch(keys: Sequence[Row]) -> Batch:
     return a_batch(pa.schema(KEYS), keys)
-
-
-def no_rows():
-    return np.empty(0, np.int64)

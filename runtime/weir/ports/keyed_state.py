@@ -5,14 +5,14 @@ in a list of this process, or in a file on the executor's disk. The mailbox's th
 this; only what a capture hands over is called from an upload's thread, while the state continues to
 change (spec S2, S3).
 
-Running aggregates are updated by whole batches, and a backend answers with row numbers. Batch states
-keep rows of columns, and take and give whole batches of them. All other states are those of one key
-at a time: the operator announces the keys of a batch with ``prefetch``, moves to a key with
+Running aggregates are updated by whole batches, and a backend answers with row numbers. Batch
+states keep rows of columns, and take and give whole batches of them. All other states are those of
+one key at a time: the operator announces the keys of a batch with ``prefetch``, moves to a key with
 ``seek``, uses the states, and calls ``settle`` where something was taken away.
 
 What event time makes obsolete is found by its time, in portions: the cost is that of what has
-expired, never of what is kept. Nothing disappears by itself, because an operator may have to emit it
-first.
+expired, never of what is kept. Nothing disappears by itself, because an operator may have to emit
+it first.
 
 Files are the same for every backend: Arrow files by key group, so one backend restores what another
 wrote to a savepoint.
@@ -163,14 +163,13 @@ class AggregateState(Protocol):
         """Take the rows in. Returns the row number of each row's key."""
 
     def rows(self, row_numbers: RowNumbers) -> list[pa.Array]:
-        """The key columns, then the namespace if there is one, then the aggregates as they stand."""
+        """The key columns, the namespace if there is one, and the aggregates as they stand."""
 
     def remove(self, row_numbers: RowNumbers) -> None:
         """Forget the keys with these numbers, and use their room again.
 
         The numbers must not be used afterwards. A key that comes again begins afresh.
         """
-
 
     def expired(self, until: Millis, most: int) -> RowNumbers:
         """Some keys whose namespace is at most that: none only if there are no more.
@@ -198,7 +197,7 @@ class Found(NamedTuple):
 
 
 class Matches(NamedTuple):
-    """Rows beside the keys that were asked for; a key may have none, and a row may be there often."""
+    """Rows beside the keys that were asked for; a key may have none, and a row may come twice."""
 
     positions: npt.NDArray[np.int64]
     """Which key, for each row; in ascending order."""
@@ -233,7 +232,7 @@ class BatchListState(State, Protocol):
 
     def append(self, rows: Batch) -> None: ...
     def match(self, keys: Batch) -> Matches:
-        """The rows with these keys. Which column holds the null that joins nothing is not known."""
+        """The rows with these keys, where null is a key like others."""
 
     def put(self, rows: Batch) -> None:
         """Replace them, such as with the mark that an outer join has emitted them."""
@@ -265,7 +264,7 @@ class KeyedBackend(Protocol):
     def batch_value_state(
         self, name: str, values: Sequence[pa.Field], time: str | None = None
     ) -> BatchValueState:
-        """The time is a value of 64-bit integers or timestamps, never null, by which rows expire."""
+        """Rows expire by the time: a value of 64-bit integers or timestamps, never null."""
 
     def batch_list_state(
         self, name: str, values: Sequence[pa.Field], time: str | None = None

@@ -1,7 +1,7 @@
 """The declaration of a state that is used by whole batches: its columns, in batches and in files.
 
-In a batch of the operator the columns have their own names; in a file they are out of the way of the
-key columns, as those of every other state.
+In a batch of the operator the columns have their own names; in a file they are out of the way of
+the key columns, as those of every other state.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class BatchRows:
 
     @property
     def identity(self) -> tuple[pa.Field, ...]:
-        """The columns that tell rows apart."""
+        """The columns that distinguish rows."""
         return (*self.keys.fields, ORDINAL) if self.has_ordinals else self.keys.fields
 
     @property

@@ -18,7 +18,14 @@ from hypothesis.stateful import (
 from batch_states import KEYS, SEEN, SIDE, Model, Subtasks, a_batch, keys_batch
 from weir.core.ids import CheckpointId
 
-SOME_KEYS = [("a", 1), ("a", None), ("", 1), ("a\0", 1), (None, None), *(("k", n) for n in range(6))]
+SOME_KEYS = [
+    ("a", 1),
+    ("a", None),
+    ("", 1),
+    ("a\0", 1),
+    (None, None),
+    *(("k", n) for n in range(6)),
+]
 keys = st.sampled_from(SOME_KEYS)
 times = st.integers(-3, 6)
 numbers = st.none() | st.integers(-3, 3)
@@ -121,7 +128,10 @@ class Machine(RuleBasedStateMachine):
             probes = [tuple(row.values()) for row in asked.to_pylist()]
             pairs = zip(found.positions.tolist(), plain_rows(found.rows), strict=True)
             expected = [
-                (at, row) for at, key in enumerate(probes) for row in self.model.side if row[:2] == key
+                (at, row)
+                for at, key in enumerate(probes)
+                for row in self.model.side
+                if row[:2] == key
             ]
             assert found.positions.tolist() == sorted(found.positions.tolist())
             assert sorted(map(plain, pairs)) == sorted(map(plain, expected))
@@ -158,9 +168,7 @@ class Machine(RuleBasedStateMachine):
     def take_checkpoint(self, *, completes):
         """Each subtask writes what changed, where it knows that, and all of it otherwise."""
         checkpoint = next(self.checkpoints)
-        written = {
-            part.groups: part.write(checkpoint, self.base) for part in self.subtasks.parts
-        }
+        written = {part.groups: part.write(checkpoint, self.base) for part in self.subtasks.parts}
         if not completes:
             return
         older, self.files = self.files, {}
@@ -192,7 +200,9 @@ class Machine(RuleBasedStateMachine):
 
 
 def plain_rows(batch):
-    named = batch.drop_columns(["state.ordinal"]) if "state.ordinal" in batch.schema.names else batch
+    named = (
+        batch.drop_columns(["state.ordinal"]) if "state.ordinal" in batch.schema.names else batch
+    )
     return [tuple(row.values()) for row in named.to_pylist()]
 
 

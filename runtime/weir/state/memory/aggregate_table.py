@@ -179,7 +179,7 @@ class AggregateTable:
 
     def places(self, stored: pa.Schema) -> list[int]:
         """Which column has which accumulator; refuses what cannot be taken over (spec S12)."""
-        self._check_keys(stored)
+        self.check_keys(list(stored)[: len(self._keys)])
         return [self._place_of(one, stored) for one in self._accumulators]
 
     def _rows_of(
@@ -206,9 +206,10 @@ class AggregateTable:
             self._columns.arrays[-1][row_numbers] = True
         return row_numbers
 
-    def _check_keys(self, stored: pa.Schema) -> None:
+    def check_keys(self, stored: Sequence[pa.Field]) -> None:
+        """Refuse a file with other key columns; without its namespace, windows would be one."""
         wanted = [(field.name, nullable_inside(field.type)) for field in self._keys]
-        found = [(field.name, nullable_inside(field.type)) for field in stored][: len(wanted)]
+        found = [(field.name, nullable_inside(field.type)) for field in stored]
         if found != wanted:
             raise JobRejected(
                 f"the state was kept by {_listed(found)}",

@@ -135,7 +135,9 @@ class _Varying:
 
     def find(self, column: pa.Array) -> RowNumbers:
         encoded = column.dictionary_encode(null_encoding="encode")
-        distinct = [self._row_numbers.get(value, NO_ROW) for value in encoded.dictionary.to_pylist()]
+        distinct = [
+            self._row_numbers.get(value, NO_ROW) for value in encoded.dictionary.to_pylist()
+        ]
         codes: npt.NDArray[np.int32] = values_of(encoded.indices)
         return np.array(distinct, np.int64)[codes]
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from weir.core.ids import CheckpointId
 from weir.core.snapshots import KeyGroupRange
-from weir.ports.keyed_state import AGGREGATES_FILE, Aggregation, RowNumbers
+from weir.ports.keyed_state import AGGREGATES_FILE, RowNumbers
 from weir.ports.operators import Batch
 from weir.state.memory.aggregate_table import AggregateTable
 from weir.state.memory.table_snapshot import TableFiles, TableSnapshots
@@ -19,15 +19,13 @@ class MemoryAggregates:
 
     def __init__(
         self,
+        table: AggregateTable,
         keys: Keys,
-        aggregates: Sequence[Aggregation],
-        schema: pa.Schema,
         groups: KeyGroupRange,
-        namespace: str | None,
         *,
         is_incremental: bool,
     ) -> None:
-        self._table = AggregateTable(keys.names, aggregates, schema, namespace)
+        self._table = table
         files = TableFiles(AGGREGATES_FILE, keys, self._table.key_fields, groups)
         self._snapshots = TableSnapshots(files, self._table, is_incremental=is_incremental)
         self.rows = self._table.rows
@@ -56,4 +54,6 @@ class MemoryAggregates:
 
     def restore(self, files: Sequence[KeyedState], checkpoint: CheckpointId) -> None:
         """The files come in the order they were laid."""
+        for state in files:
+            self._table.check_keys(state.key_fields)
         self._snapshots.restore((state.table for state in files), checkpoint)

@@ -12,6 +12,7 @@ from weir.ports.operators import Captured, RestoredState, TaskInfo, together
 from weir.state.batch_rows import BatchRows
 from weir.state.layer_merge import merge_layers
 from weir.state.memory import keyed_snapshot
+from weir.state.memory.aggregate_table import AggregateTable
 from weir.state.memory.keyed_states import KeyedColumn, ListState, MapState, ValueState
 from weir.state.memory.memory_aggregates import MemoryAggregates
 from weir.state.memory.memory_rows import MemoryRows
@@ -58,11 +59,9 @@ class MemoryBackend:
         self, aggregates: Sequence[Aggregation], schema: pa.Schema, namespace: str | None = None
     ) -> MemoryAggregates:
         table = MemoryAggregates(
+            AggregateTable(self._keys.names, aggregates, schema, namespace),
             self._keys,
-            aggregates,
-            schema,
             self._groups,
-            namespace,
             is_incremental=self._place.is_incremental,
         )
         self._tables[AGGREGATES_FILE] = table
@@ -80,9 +79,7 @@ class MemoryBackend:
 
     def _rows(self, rows: BatchRows) -> MemoryRows:
         incremental = self._place.is_incremental
-        self._tables[rows.name] = state = MemoryRows(
-            rows, self._groups, is_incremental=incremental
-        )
+        self._tables[rows.name] = state = MemoryRows(rows, self._groups, is_incremental=incremental)
         return state
 
     def value_state(self, name: str, rows: Rows, ttl_ms: int | None = None) -> ValueState:

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from weir.ports.keyed_state import Batch, Found, Matches, RowNumbers
+from weir.ports.keyed_state import Found, Matches, RowNumbers
+from weir.ports.operators import Batch
 from weir.state.batch_rows import BatchRows
 from weir.state.changed_rows import distinct
 from weir.state.memory.copy_on_write import CopyOnWrite, Frozen
@@ -71,7 +72,9 @@ class RowTable:
         self._rows = rows
         self._index = KeyIndex(rows.identity)
         self._kinds = [_column_of(field.type) for field in rows.values]
-        self._columns = CopyOnWrite([*(one for kind in self._kinds for one in kind.fresh), np.False_])
+        self._columns = CopyOnWrite(
+            [*(one for kind in self._kinds for one in kind.fresh), np.False_]
+        )
         """Those of the values, and whether a row has a key."""
         self._by_key = SortedRuns() if rows.has_ordinals else None
         self._by_time = None if rows.time is None else SortedRuns()

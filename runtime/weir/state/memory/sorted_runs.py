@@ -44,6 +44,11 @@ class SortedRuns:
         self._generations = np.zeros(0, np.int64)
         self._rows = 0
 
+    @property
+    def entries(self) -> int:
+        """How many there are, with those that do not count any more."""
+        return sum(len(run.entries) for run in self._runs)
+
     def add(self, numbers: Numbers, row_numbers: RowNumbers) -> None:
         """Rows that are not there, each once."""
         if not len(row_numbers):
@@ -55,7 +60,7 @@ class SortedRuns:
         self._runs.append(_Run(numbers[order], entries[order]))
         while len(self._runs) > 1 and len(self._runs[-2].entries) < 2 * len(self._runs[-1].entries):
             self._merge_last(2)
-        if sum(len(run.entries) for run in self._runs) > 2 * self._rows + _FEW:
+        if self.entries > 2 * self._rows + _FEW:
             self._merge_last(len(self._runs))
 
     def drop(self, row_numbers: RowNumbers) -> None:

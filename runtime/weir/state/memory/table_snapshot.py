@@ -1,7 +1,7 @@
 """Captures a table of columns to files, whole or what changed since a checkpoint, and restores it.
 
-The rows of a file are told apart by its key columns: those of the user, by which rows have a key
-group, and one behind them where a key has several rows, such as the end of a window.
+The key columns of a file distinguish its rows: those of the user, which decide on the key group,
+and one behind them where a key has several rows, such as the end of a window.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -52,7 +52,7 @@ class TableFiles:
     keys: Keys
     """The user's key columns, which come first."""
     identity: tuple[pa.Field, ...]
-    """The columns that tell rows apart; they begin with the user's."""
+    """The columns that distinguish rows; they begin with the user's."""
     groups: KeyGroupRange
     metadata: Mapping[bytes, bytes] = field(default_factory=dict)
 

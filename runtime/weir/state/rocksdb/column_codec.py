@@ -1,8 +1,8 @@
 """Encodes the value columns of whole batches as bytes, and decodes them.
 
-Values of fixed width are their bits and strings their bytes, a column at a time, as the columns of a
-key are; of other types, such as lists, each value is encoded for itself. The bytes never leave the
-executor's disk.
+Values of fixed width are their bits and strings their bytes, a column at a time, as the columns of
+a key are; of other types, such as lists, each value is encoded for itself. The bytes never leave
+the executor's disk.
 """
 
 from collections.abc import Sequence

@@ -151,9 +151,7 @@ class RocksDBAggregates:
 
     def capture(self) -> Captured:
         table, snapshot = self._table.capture(), self._database.snapshot()
-        writing = AggregatesWriting(
-            table, snapshot, self._keys, self._table, self._database.path
-        )
+        writing = AggregatesWriting(table, snapshot, self._keys, self._table, self._database.path)
 
         def release() -> None:
             table.release()
@@ -165,6 +163,7 @@ class RocksDBAggregates:
     def restore(self, files: Sequence[KeyedState]) -> None:
         """The files come in the order they were laid; the rows of a later one are newer."""
         for state in files:
+            self._table.check_keys(state.key_fields)
             removed, rows = split_removed(state.table)
             self._table.places(rows.schema)
             for batch in () if removed is None else removed.to_batches():

@@ -103,7 +103,9 @@ class RocksDBBackend:
     def batch_list_state(
         self, name: str, values: Sequence[pa.Field], time: str | None = None
     ) -> RocksDBRows:
-        return self._batch_state(BatchRows(name, self._keys, tuple(values), time, has_ordinals=True))
+        return self._batch_state(
+            BatchRows(name, self._keys, tuple(values), time, has_ordinals=True)
+        )
 
     def _batch_state(self, rows: BatchRows) -> RocksDBRows:
         number = (FIRST_BATCH_STATE + len(self._rows)).to_bytes(HEAD_BYTES - GROUP_BYTES, "big")

@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from weir.core.snapshots import KeyGroupRange
-from weir.ports.keyed_state import Batch, Found, Matches
-from weir.ports.operators import Captured, KeyedSnapshot
+from weir.ports.keyed_state import Found, Matches
+from weir.ports.operators import Batch, Captured, KeyedSnapshot
 from weir.state.batch_rows import BatchRows, Ordinals
 from weir.state.layer_merge import split_removed
 from weir.state.rocksdb.column_codec import ColumnCodec
@@ -136,7 +136,9 @@ class RocksDBRows:
             rows = self._entries.batch_of(_present(entries, values))
             is_of_now = present.copy()
             is_of_now[present] = self._times(rows) == self._order.times_of(found)[present]
-            left_over = [entry for entry, is_kept in zip(found, is_of_now, strict=True) if not is_kept]
+            left_over = [
+                entry for entry, is_kept in zip(found, is_of_now, strict=True) if not is_kept
+            ]
             self._database.write((entry, None) for entry in left_over)
             if is_of_now.any():
                 return rows.filter(pa.array(is_of_now[present]))

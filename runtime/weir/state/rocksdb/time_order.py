@@ -1,9 +1,9 @@
 """Entries of RocksDB once more in the order of a time, to find those that have expired.
 
 Such an entry is a time and the bytes of the entry that it is about. It may be left over: from a row
-that has another time now, or whose key group another subtask has. So what is found is looked up, and
-what is left over is deleted then. Scans begin where the last one found something, so what was deleted
-before is never passed again.
+that has another time now, or whose key group another subtask has. So what is found is looked up,
+and what is left over is deleted then. Scans begin where the last one found something, so what was
+deleted before is never passed again.
 """
 
 from collections.abc import Sequence
