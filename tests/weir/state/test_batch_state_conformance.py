@@ -17,6 +17,7 @@ from weir.state.row_types import RowType
 from weir.wire.keys import key_groups
 
 TIMED = (pa.field("at", pa.int64()), pa.field("text", pa.string()))
+VALUES, ROWS = pa.schema([*KEYS, *SEEN]), pa.schema([*KEYS, *SIDE])
 MANY = 60_000
 """Keys, more than the least memory of RocksDB's table holds."""
 
@@ -296,15 +297,42 @@ def test_a_dropped_batch_state_is_in_no_snapshot(make_backend):
     assert again.expired(9, 9).num_rows == 0
 
 
+def test_what_went_since_a_checkpoint_is_gone_after_a_restore(make_backend):
+    """S4 S14: whether the next one has layers of changes or is whole."""
+    subtask = Subtask(make_backend)
+    subtask.backend.restore(RestoredState())
+    subtask.update([("a", 1, 10, 3), ("a", 1, 20, 4), ("b", 1, 10, 5), ("b", 1, 30, 6)])
+    subtask.seen.put(a_batch(VALUES, [("a", 1, 1, 0.5), ("b", 1, 2, 0.5)]))
+    subtask.side.append(a_batch(ROWS, [("a", 1, at, "x", None, False) for at in (1, 2, 3)]))
+    below = subtask.write(1)
+    subtask.backend.completed(CheckpointId(1))
+    subtask.merge([("a", 1, 10)], [("a", 1, 20)])
+    assert subtask.expired_windows(10) == [("b", 1, 10, 5, 5)]
+    subtask.seen.remove(keys_batch([("a", 1)]))
+    subtask.side.remove(subtask.side.expired(2, 9))
+    above = subtask.write(2, base=1)
+    files = [
+        file[1:]
+        for name, newer in above.items()
+        for file in ([below[name], newer] if newer[0] else [newer])
+    ]
+    restored = Subtask(make_backend)
+    restored.backend.restore(RestoredState(keyed=files))
+
+    assert sorted(restored.expired_windows(99, most=9)) == [("a", 1, 20, 7, 4), ("b", 1, 30, 6, 6)]
+    assert restored.seen.get(keys_batch([("a", 1), ("b", 1)])).is_present.tolist() == [False, True]
+    found = restored.side.match(keys_batch([("a", 1)])).rows
+    assert found.column("at").to_pylist() == [3]
+
+
 def test_a_capture_of_batch_states_does_not_see_later_rows(make_backend):
     """S3 C1 S14: though it is written after them."""
     subtask = Subtask(make_backend)
-    values, rows = pa.schema([*KEYS, *SEEN]), pa.schema([*KEYS, *SIDE])
-    subtask.seen.put(a_batch(values, [("a", 1, 1, 0.5), ("b", 1, 2, 0.5)]))
-    subtask.side.append(a_batch(rows, [("a", 1, 1, "x", None, False)]))
+    subtask.seen.put(a_batch(VALUES, [("a", 1, 1, 0.5), ("b", 1, 2, 0.5)]))
+    subtask.side.append(a_batch(ROWS, [("a", 1, 1, "x", None, False)]))
     captured = subtask.backend.capture(CheckpointId(1))
+    subtask.seen.put(a_batch(VALUES, [("b", 1, 9, 1.5), ("c", 1, 9, 1.5)]))
     subtask.seen.remove(keys_batch([("a", 1)]))
-    subtask.seen.put(a_batch(values, [("b", 1, 9, 1.5), ("c", 1, 9, 1.5)]))
     subtask.side.remove(subtask.side.expired(9, 9))
     states = {s.name: s for s in (whole((p.groups, p.write())) for p in captured.keyed)}
     captured.release()

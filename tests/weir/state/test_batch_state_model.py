@@ -15,7 +15,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from batch_states import KEYS, SEEN, SIDE, Model, Subtasks, a_batch, keys_batch
+from batch_states import KEYS, SEEN, SIDE, Model, Subtasks, a_batch, keys_batch, rows_of
 from weir.core.ids import CheckpointId
 
 SOME_KEYS = [
@@ -91,6 +91,9 @@ class Machine(RuleBasedStateMachine):
 
     @rule(some=st.lists(keys, max_size=4))
     def get_values(self, some):
+        self.check_values(some)
+
+    def check_values(self, some):
         for part in self.subtasks.parts:
             asked = part.own(keys_batch(some))
             found = part.seen.get(asked)
@@ -122,6 +125,9 @@ class Machine(RuleBasedStateMachine):
 
     @rule(some=st.lists(keys, max_size=4), marks=st.booleans())
     def match(self, some, marks):
+        self.check_rows(some, marks=marks)
+
+    def check_rows(self, some, *, marks):
         for part in self.subtasks.parts:
             asked = part.own(keys_batch(some))
             found = part.side.match(asked)
@@ -191,9 +197,21 @@ class Machine(RuleBasedStateMachine):
             self.makes = self.makes[::-1]
         self.subtasks = Subtasks(self.makes[0], parallelism).restore(files, self.base)
         self.model = self.saved.copy()
+        self.check()
         if not stays:
             self.base = None
             self.take_checkpoint(completes=True)
+
+    def check(self):
+        """All that there is."""
+        sums = []
+        for part in self.subtasks.parts:
+            sums += rows_of(part.sums.rows(part.sums.expired(99, 1_000)))
+        assert sorted(map(plain, sums)) == sorted(
+            plain((*k, *s)) for k, s in self.model.sums.items()
+        )
+        self.check_values(SOME_KEYS)
+        self.check_rows(SOME_KEYS, marks=False)
 
     def teardown(self):
         self.subtasks.close()
@@ -213,5 +231,5 @@ def test_windows_and_batch_states_do_what_dictionaries_do(make_backend, make_oth
     machine = type("MachineOfBackends", (Machine,), {"makes": makes})
 
     run_state_machine_as_test(
-        machine, settings=settings(max_examples=40, stateful_step_count=30, deadline=None)
+        machine, settings=settings(max_examples=25, stateful_step_count=30, deadline=None)
     )
