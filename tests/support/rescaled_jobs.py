@@ -21,6 +21,7 @@ from weir.core.ids import (
     SubtaskId,
 )
 from weir.core.key_groups import range_of
+from weir.core.native_restore import plan_native_restore
 from weir.core.rescale import StateAssignment, assign_state
 from weir.core.snapshots import (
     CheckpointKind,
@@ -29,6 +30,8 @@ from weir.core.snapshots import (
     KeyGroupRange,
     ListHandle,
     Manifest,
+    NativeFile,
+    NativeHandle,
     Redistribution,
     Side,
     StateFile,
@@ -76,6 +79,11 @@ def a_manifest(
 
 def a_file(path: str) -> StateFile:
     return StateFile(path, bytes=1)
+
+
+def a_native(groups: KeyGroupRange, *files: StateFile) -> NativeHandle:
+    named = tuple(NativeFile(f"{n:06}.sst", file) for n, file in enumerate(files, 1))
+    return NativeHandle(groups, "rocksdb", 1, named, ())
 
 
 def a_list(redistribution: Redistribution, items: int, path: str = "list") -> ListHandle:
@@ -169,9 +177,17 @@ class Storage:
     def snapshot(self, topology: Topology, job: Job) -> Manifest:
         def part(subtask: SubtaskId, held: Holding) -> SubtaskSnapshot:
             groups = KeyGroupRange(min(held.groups), max(held.groups)) if held.groups else None
+            is_native = bool(groups) and subtask.index % 2 == 1
             return SubtaskSnapshot(
                 subtask,
-                keyed=(KeyedHandle(groups, self.write(held.groups)),) if groups else (),
+                keyed=(
+                    (KeyedHandle(groups, self.write(held.groups)),)
+                    if groups and not is_native
+                    else ()
+                ),
+                native=(
+                    (a_native(groups, self.write(held.groups)),) if groups and is_native else ()
+                ),
                 lists=tuple(
                     ListHandle(kind.value, kind, self.write(items), len(items))
                     for kind, items in held.lists.items()
@@ -191,6 +207,7 @@ class Storage:
 
     def _read(self, heir: StateAssignment) -> Holding:
         held = Holding()
+        held.groups += self._native(heir)
         for groups, file in heir.keyed:
             held.groups += [group for group in self.files[file.path] if group in groups]
         for item in heir.lists:
@@ -203,7 +220,21 @@ class Storage:
                 for row in self.files[share.handle.file.path]
                 if share.groups is None or row.group in share.groups
             ]
+        held.groups.sort()
         return held
+
+    def _native(self, heir: StateAssignment) -> list[int]:
+        """The key groups after the instances have become one, in this order."""
+        plan = plan_native_restore(heir.native)
+        if plan is None:
+            return []
+        (native,) = plan.opened.handle.files
+        groups = self.files[native.file.path]
+        kept = [g for g in groups if not any(g in clipped for clipped in plan.clipped)]
+        for share in plan.copied:
+            (native,) = share.handle.files
+            kept += [group for group in self.files[native.file.path] if group in share.groups]
+        return kept
 
 
 def rescaled(*topologies: Topology, salt: int) -> tuple[Job, Job]:

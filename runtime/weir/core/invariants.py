@@ -33,6 +33,7 @@ def violations(job: Job) -> tuple[str, ...]:
         *_commits(state),
         *_subtasks(job),
         *_shared(state),
+        *_native(state),
     )
 
 
@@ -136,3 +137,13 @@ def _shared(state: Coordinator) -> Iterator[str]:
         expected[path] = expected.get(path, 0) + 1
     if expected != state.checkpoints.shared.references:
         yield "the registry of shared files has lost count"
+
+
+def _native(state: Coordinator) -> Iterator[str]:
+    """A savepoint restores in every backend, so all of it is in the open form."""
+    for pending in state.checkpoints.pending:
+        if isinstance(pending, Preparing) or not pending.properties.request.kind.is_savepoint:
+            continue
+        for ack in pending.acks.values():
+            if ack.snapshot.native:
+                yield f"{ack.snapshot.subtask} gave {_name(pending)} native files"

@@ -29,6 +29,7 @@ from weir.core.snapshots import (
     KeyGroupRange,
     ListHandle,
     Manifest,
+    NativeHandle,
     Redistribution,
     Side,
     SubtaskSnapshot,
@@ -43,6 +44,14 @@ class ListShare:
     handle: ListHandle
     first: int
     stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class NativeShare:
+    """The entries of these key groups in one native instance, which may have others as well."""
+
+    groups: KeyGroupRange
+    handle: NativeHandle
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +77,8 @@ class StateAssignment:
     """Where each input edge restarts, before any in-flight row."""
     finished: bool = False
     """It had finished, and is assigned no state."""
+    native: tuple[NativeShare, ...] = ()
+    """Below the keyed files of the same state. No two have a key group in common."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +126,7 @@ def assign_state(
     watermarks = _watermarks(manifest, topology)
     state_assignments = {subtask: StateAssignment(subtask) for subtask in topology.subtasks}
     for operator, past in pasts.items():
-        keyed = _keyed(past)
+        keyed, native = _keyed(past), _native(past)
         lists = _lists(past)
         for index in range(past.parallelism):
             subtask = SubtaskId(operator, index)
@@ -125,6 +136,7 @@ def assign_state(
                 else StateAssignment(
                     subtask,
                     keyed=tuple(keyed[index]),
+                    native=tuple(native[index]),
                     lists=tuple(lists[index]),
                     in_flight=tuple(replays.get(subtask, ())),
                     watermarks=watermarks.get(operator, ()),
@@ -198,6 +210,15 @@ def _keyed(past: _Past) -> dict[int, list[KeyedHandle]]:
         for handle in snapshot.keyed:
             for index, groups in _owners(handle.groups, past):
                 dealt[index].append(KeyedHandle(groups, handle.file))
+    return dealt
+
+
+def _native(past: _Past) -> dict[int, list[NativeShare]]:
+    dealt: dict[int, list[NativeShare]] = defaultdict(list)
+    for snapshot in past.snapshots:
+        for handle in snapshot.native:
+            for index, groups in _owners(handle.groups, past):
+                dealt[index].append(NativeShare(groups, handle))
     return dealt
 
 

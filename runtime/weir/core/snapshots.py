@@ -89,6 +89,40 @@ class KeyedHandle(NamedTuple):
     file: StateFile
 
 
+class NativeFile(NamedTuple):
+    """A file of a backend's own format, under the name that the backend opens it by."""
+
+    name: str
+    file: StateFile
+
+
+class NativeState(NamedTuple):
+    """A state inside a native instance."""
+
+    name: str
+    number: int
+    """Stands for the state in the keys of its entries."""
+    schema: StateFile
+    """The Arrow file that the state would be in, without its rows: what they are made of."""
+    next_ordinal: int = 0
+    """Of a list state: all ordinals that it has are below."""
+
+
+class NativeHandle(NamedTuple):
+    """Keyed state of one old subtask in the files of one instance of its backend (spec S2)."""
+
+    groups: KeyGroupRange
+    backend: str
+    version: int
+    """Of the layout of the entries inside the files."""
+    files: tuple[NativeFile, ...]
+    states: tuple[NativeState, ...]
+
+    @property
+    def bytes(self) -> int:
+        return sum(native.file.bytes for native in self.files)
+
+
 class ListHandle(NamedTuple):
     """Operator state of one old subtask: so many items in one file."""
 
@@ -127,6 +161,7 @@ class SubtaskSnapshot:
 
     subtask: SubtaskId
     keyed: tuple[KeyedHandle, ...] = ()
+    """Laid in this order, over what is native."""
     lists: tuple[ListHandle, ...] = ()
     in_flight: tuple[InFlightHandle, ...] = ()
     transactions: tuple[Transaction, ...] = ()
@@ -134,8 +169,13 @@ class SubtaskSnapshot:
     """The low watermark of each input edge when the barrier came."""
     reached_end: bool = False
     """Taken after the subtask's end of data: it has nothing left to process."""
+    native: tuple[NativeHandle, ...] = ()
+    """Only incremental checkpoints have some; savepoints are in the open form."""
 
     def pieces(self) -> Iterator[StateFile]:
+        for instance in self.native:
+            yield from (native.file for native in instance.files)
+            yield from (state.schema for state in instance.states)
         yield from (handle.file for handle in self.keyed)
         yield from (handle.file for handle in self.lists)
         yield from (handle.file for handle in self.in_flight)

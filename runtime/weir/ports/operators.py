@@ -11,6 +11,7 @@ from typing import Protocol, TypeAlias
 import pyarrow as pa
 
 from weir.core.ids import NO_CHECKPOINT, CheckpointId, EdgeId, Millis, SubtaskId
+from weir.core.rescale import NativeShare
 from weir.core.snapshots import KeyGroupRange, Redistribution, Transaction
 
 Batch: TypeAlias = pa.RecordBatch
@@ -50,6 +51,48 @@ class KeyedSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class LocalFile:
+    """A file of a native snapshot, on the local disk until the capture is released."""
+
+    name: str
+    path: str
+    is_immutable: bool
+    """No later snapshot of its instance has another file of this name."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalState:
+    """A state inside these files."""
+
+    name: str
+    number: int
+    schema: pa.Buffer
+    """The Arrow file that the state would be in, without its rows."""
+    next_ordinal: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NativeContent:
+    """All that restoring one native instance takes."""
+
+    files: tuple[LocalFile, ...]
+    states: tuple[LocalState, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NativeSnapshot:
+    """All keyed state at a barrier in the format of its backend; an alternative to the open one."""
+
+    groups: KeyGroupRange
+    backend: str
+    version: int
+    instance: str
+    """This and a name identify a file; an instance that is opened from a restored one keeps it."""
+    write: Callable[[], NativeContent]
+    """Called on an upload thread, once, and never if the open form is written."""
+
+
+@dataclass(frozen=True, slots=True)
 class ListSnapshot:
     """Operator state at a barrier: encoded items, to be shared out by its redistribution."""
 
@@ -74,6 +117,24 @@ class Captured:
     """Makes sealed transactions durable; runs on an upload thread, and raising is a decline."""
     release: Callable[[], None] = nothing_to_release
     """Frees the old versions that were kept for this snapshot. Called once, from any thread."""
+    native: NativeSnapshot | None = None
+    """The keyed state once more, where the backend can write its own files instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class NativeInstance:
+    """A native instance whose files were read and verified, in a directory on the local disk.
+
+    The directory belongs to the backend that restores it, which opens or removes it.
+    """
+
+    share: NativeShare
+    directory: str
+
+    @property
+    def name(self) -> str:
+        """What the instance is called from now on, should it be opened."""
+        return self.directory.rpartition("/")[2]
 
 
 def together(parts: Sequence[Captured]) -> Captured:
@@ -91,7 +152,9 @@ class RestoredState:
     """The state that a subtask starts with, read and verified."""
 
     keyed: Sequence[tuple[KeyGroupRange, pa.Buffer]] = ()
-    """Arrow files, each with the key groups that are meant; a file may hold more."""
+    """Arrow files, each with the key groups that are meant; a file may hold more. They are laid in
+    this order, over what is native."""
+    native: Sequence[NativeInstance] = ()
     lists: Mapping[str, Sequence[bytes]] = field(default_factory=dict)
     watermark: Millis | None = None
     checkpoint: CheckpointId = NO_CHECKPOINT

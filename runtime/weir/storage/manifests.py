@@ -4,7 +4,9 @@ Files beside the manifest are named relative to it (``./name``), so a savepoint'
 moved or copied and is found whole where it is now (spec S10). The checksum covers everything else
 in the file, in a form that does not depend on white space (spec S8).
 
-A later release that changes the format raises ``VERSION`` and still reads the older ones.
+A later release that changes the format raises ``VERSION`` and still reads the older ones. A
+checkpoint that needs nothing of the newer version is written in the older one, so that an older
+release can still restore it.
 """
 
 import json
@@ -21,7 +23,8 @@ from weir.storage.object_store import NotFound, ObjectStore
 from weir.wire.json_codec import Undecodable, from_json, to_json
 
 FORMAT = "weir manifest"
-VERSION = 1
+VERSION = 2
+"""1: state in open files. 2: state in the files of a backend's own format as well."""
 HERE = "./"
 
 _NAME = manifest_path("")
@@ -48,7 +51,8 @@ def encode(manifest: Manifest) -> bytes:
         return f"{HERE}{path.removeprefix(inside)}" if path.startswith(inside) else path
 
     body = to_json(_with_paths(manifest, shorten))
-    sealed = {"format": FORMAT, "version": VERSION, "key hash": _KEY_HASH, "manifest": body}
+    version = VERSION if any(snapshot.native for snapshot in manifest.snapshots) else 1
+    sealed = {"format": FORMAT, "version": version, "key hash": _KEY_HASH, "manifest": body}
     return json.dumps({"checksum": _checksum(sealed), **sealed}, indent=1).encode()
 
 
@@ -99,6 +103,10 @@ def _with_paths(manifest: Manifest, change: Callable[[str], str]) -> Manifest:
     def moved(snapshot: SubtaskSnapshot) -> SubtaskSnapshot:
         return replace(
             snapshot,
+            native=tuple(
+                h._replace(files=tuple(f._replace(file=changed(f.file)) for f in h.files))
+                for h in snapshot.native
+            ),
             keyed=tuple(h._replace(file=changed(h.file)) for h in snapshot.keyed),
             lists=tuple(h._replace(file=changed(h.file)) for h in snapshot.lists),
             in_flight=tuple(h._replace(file=changed(h.file)) for h in snapshot.in_flight),

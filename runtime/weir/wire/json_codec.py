@@ -129,7 +129,11 @@ def register_as(name: str, cls: type, **fields: str) -> None:
 
 def omit_default(cls: type, *names: str) -> None:
     """Leave these fields out where they have their default, as a release without them wrote it."""
-    _OMITTED[cls] = {name: cls._field_defaults[name] for name in names}  # type: ignore[attr-defined]
+    if is_dataclass(cls):
+        defaults = {field.name: field.default for field in fields(cls)}
+    else:
+        defaults = cls._field_defaults  # type: ignore[attr-defined]  # a named tuple
+    _OMITTED[cls] = {name: defaults[name] for name in names}
 
 
 def _written_name(cls: type) -> str:
@@ -482,6 +486,8 @@ for _module in _VOCABULARIES:
     register(*_values_of(_module))
 register(attempt.FailureCause, *get_args(attempt.AttemptEvent), *get_args(attempt.AttemptAction))
 register(job_master.SplitWanted, *get_args(job_master.FromDriver), job_master.Launch, restarts.Kind)
-register(rescale.ListShare, rescale.InFlightShare)
+register(rescale.ListShare, rescale.InFlightShare, rescale.NativeShare)
 omit_default(snapshots.StateFile, "offset")
+omit_default(snapshots.SubtaskSnapshot, "native")
+omit_default(rescale.StateAssignment, "native")
 register_as("Inheritance", rescale.StateAssignment)

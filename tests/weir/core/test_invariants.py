@@ -20,8 +20,10 @@ from weir.core.coordinator.coordinator_state import (
     ShuttingDown,
     Subtasks,
 )
+from weir.core.coordinator.events import SubtaskAcked
 from weir.core.coordinator.pending_checkpoint import (
     CheckpointProperties,
+    Collected,
     Collecting,
     Pending,
     Persisting,
@@ -35,7 +37,14 @@ from weir.core.policy import Policy
 from weir.core.request_decider import Origin, Request
 from weir.core.restarts import NoRestart
 from weir.core.shared_state_registry import SharedStateRegistry
-from weir.core.snapshots import CheckpointKind, Commit, SinkLedger
+from weir.core.snapshots import (
+    CheckpointKind,
+    Commit,
+    KeyGroupRange,
+    NativeHandle,
+    SinkLedger,
+    SubtaskSnapshot,
+)
 from weir.core.topology import Operator, Topology
 
 SINK = OperatorId("sink")
@@ -79,6 +88,11 @@ def collecting(checkpoint: int, *, awaiting: frozenset[SubtaskId]) -> Collecting
 
 
 AWAITED = frozenset({SUBTASK})
+SAVEPOINT = replace(REQUEST, kind=CheckpointKind.SAVEPOINT)
+NATIVE = NativeHandle(KeyGroupRange(0, 127), "rocksdb", 1, (), ())
+NATIVE_ACK = SubtaskAcked(
+    attempts.AttemptId(1), CheckpointId(4), SUBTASK, SubtaskSnapshot(SUBTASK, native=(NATIVE,))
+)
 RESTARTING = JobStatus.RESTARTING
 
 BROKEN: dict[str, Callable[[], Job]] = {
@@ -128,6 +142,16 @@ BROKEN: dict[str, Callable[[], Job]] = {
     "S4: a file without references": lambda: a_job(
         checkpoints=Checkpoints(shared=SharedStateRegistry({"shared/x": 1}))
     ),
+    "S10: a savepoint in files of one backend": lambda: a_job(
+        **pending(
+            Collected(
+                replace(some_properties(4), request=SAVEPOINT),
+                (),
+                {SUBTASK: NATIVE_ACK},
+                Millis(0),
+            )
+        )
+    ),
     "C12: a checkpoint outlives its job": lambda: a_job(
         stage=ShuttingDown(JobStatus.CANCELED), **pending(collecting(4, awaiting=AWAITED))
     ),
@@ -141,5 +165,5 @@ def test_a_sound_job_violates_nothing() -> None:
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_job_is_noticed(name: str) -> None:
-    """C2, C3, C4, C5, C6, C7, C8, C12, C14, C19, S4: one forbidden state each."""
+    """C2, C3, C4, C5, C6, C7, C8, C12, C14, C19, S4, S10: one forbidden state each."""
     assert violations(BROKEN[name]()), name

@@ -14,6 +14,7 @@ from rescaled_jobs import (
     a_file,
     a_list,
     a_manifest,
+    a_native,
     a_topology,
     caught,
     count,
@@ -26,6 +27,7 @@ from weir.core.key_groups import range_of
 from weir.core.rescale import (
     InFlightShare,
     ListShare,
+    NativeShare,
     StateAssignment,
     assign_state,
     share_of,
@@ -67,6 +69,23 @@ def test_keyed_state_is_read_where_the_old_and_the_new_range_meet():
             KeyedHandle(KeyGroupRange(8, 10), a_file("b")),
         ),
         (KeyedHandle(KeyGroupRange(11, 15), a_file("b")),),
+    ]
+
+
+def test_native_state_is_read_where_the_old_and_the_new_range_meet():
+    """S2, S11: the same files for several new subtasks, each with its own key groups."""
+    low = a_native(KeyGroupRange(0, 7), a_file("a"))
+    high = a_native(KeyGroupRange(8, 15), a_file("b"))
+    manifest = a_manifest(
+        a_topology(2),
+        SubtaskSnapshot(count(1), native=(high,)),
+        SubtaskSnapshot(count(0), native=(low,)),
+    )
+
+    assert [heir.native for heir in counts(manifest, a_topology(3))] == [
+        (NativeShare(KeyGroupRange(0, 5), low),),
+        (NativeShare(KeyGroupRange(6, 7), low), NativeShare(KeyGroupRange(8, 10), high)),
+        (NativeShare(KeyGroupRange(11, 15), high),),
     ]
 
 

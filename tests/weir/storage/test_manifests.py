@@ -18,6 +18,9 @@ from weir.core.snapshots import (
     KeyGroupRange,
     ListHandle,
     Manifest,
+    NativeFile,
+    NativeHandle,
+    NativeState,
     Redistribution,
     Side,
     SinkLedger,
@@ -136,6 +139,31 @@ def test_a_segment_keeps_its_place_and_a_whole_file_is_written_as_before():
     assert b"offset" not in manifests.encode(a_manifest())
 
 
+def test_a_checkpoint_in_files_of_its_backend_is_of_the_newer_version():
+    """S2, S8: an older release refuses it by its version; what it can read it still reads."""
+    file = StateFile("memory://j1/shared/sst-7", 900, shared=True, checksum="c7")
+    kept = StateFile("memory://j1/sp/list", 3)
+    schema = StateFile("", 2, checksum="c", content=b"ab")
+    handle = NativeHandle(
+        KeyGroupRange(0, 63),
+        "rocksdb",
+        1,
+        (NativeFile("000007.sst", file), NativeFile("CURRENT", kept)),
+        (NativeState("total", 2, schema, next_ordinal=9),),
+    )
+    manifest = a_manifest()
+    native = replace(manifest.snapshots[0], native=(handle,))
+    manifest = replace(manifest, kind=CheckpointKind.CHECKPOINT, snapshots=(native,))
+
+    data = manifests.encode(manifest)
+
+    assert json.loads(data)["version"] == 2
+    assert manifests.decode(data, manifest.location) == manifest
+    moved = manifests.decode(data, "memory://j2/sp")
+    assert [f.path for f in moved.files()][:2] == [file.path, "memory://j2/sp/list"]
+    assert b"native" not in manifests.encode(a_manifest())
+
+
 def test_white_space_is_not_damage():
     """S8: a person may have formatted it."""
     data = json.dumps(json.loads(manifests.encode(a_manifest())), indent=4, sort_keys=True)
@@ -177,7 +205,7 @@ def test_no_changed_digit_goes_unnoticed():
         (b'{"format": "other"}', "it is not a manifest of Weir"),
         (b"[" * 100_000, "it is not JSON"),
         (b"\xff\xfe\xfd", "it is not JSON"),
-        (changed(version=2), "its format version is 2, and this release reads up to 1"),
+        (changed(version=3), "its format version is 3, and this release reads up to 2"),
         (changed(version=None), "its format version is None"),
         (changed(manifest={"$": "TimePassed"}), "expected Manifest, found TimePassed"),
         (changed(manifest={}), "Manifest needs a field 'checkpoint'"),
