@@ -5,6 +5,7 @@ subtle or clumsy, only plausible; the simulator has to catch each of them by its
 test that names the line has to fail.
 """
 
+from simulation.changelog_bugs import CHANGELOG_BUGS
 from simulation.merged_file_bugs import MERGED_FILE_BUGS
 from simulation.shell_bugs import SHELL_BUGS
 from simulation.slot_bugs import SLOT_BUGS
@@ -452,7 +453,7 @@ _COORDINATOR_BUGS = (
     ),
 )
 
-BUGS = (*_COORDINATOR_BUGS, *SLOT_BUGS, *SHELL_BUGS, *MERGED_FILE_BUGS)
+BUGS = (*_COORDINATOR_BUGS, *SLOT_BUGS, *SHELL_BUGS, *MERGED_FILE_BUGS, *CHANGELOG_BUGS)
 
 
 def bug_named(name: str) -> Bug:

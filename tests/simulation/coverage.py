@@ -129,6 +129,8 @@ EXPECTED = (
     *(f"entry: {name}" for name in ("created", "taken", "not created", "in doubt")),
     "manifest in doubt",
     "shared file reused",
+    "cut between checkpoints",
+    "logged between checkpoints",
     "merged file",
     "restored from a merged file",
     "refused: cycle",

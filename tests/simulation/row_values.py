@@ -80,6 +80,9 @@ class RowsFormat:
     def state_name(self, content: Content) -> str:
         return content.name
 
+    def is_empty(self, content: Content) -> bool:
+        return not content.value
+
     def write_in_flight(self, batches: Sequence[object]) -> Content:
         return Content(tuple(batches))
 

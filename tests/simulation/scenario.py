@@ -7,6 +7,7 @@ ever tried by a user. The shapes are small; the point is the number of orders, n
 import random
 from dataclasses import dataclass, replace
 
+from weir.core.changelog import ChangelogPolicy
 from weir.core.file_pool import FileMergingPolicy
 from weir.core.ids import EdgeId, OperatorId
 from weir.core.policy import Mode, Policy, Retention
@@ -173,6 +174,8 @@ class Scenario:
     """Half of the splits are found only while the job runs."""
     merging: FileMergingPolicy | None
     """How the subtasks of a slot share files; None: not at all."""
+    changelog: ChangelogPolicy | None
+    """How changes of keyed state are logged; None: not at all."""
     health_ms: int
     """A running job without a completed checkpoint for this long is restarted; zero: never."""
 
@@ -207,6 +210,9 @@ def draw(seed: int) -> Scenario:
     downstream = [name for name, role in shape.roles if role != "source"]
     bottleneck = rng.choice(downstream) if rng.random() < 0.4 else ""
     policy = draw_policy(rng, 2 * slowest + 20 if bottleneck else slowest)
+    changelog = draw_changelog(seed)
+    if changelog is not None:
+        policy = replace(policy, incremental=True)
     kind = seed // len(SHAPES) % WATCHED
     is_watched = kind == 1
     return Scenario(
@@ -231,6 +237,7 @@ def draw(seed: int) -> Scenario:
         bottleneck_cost=rng.randint(6, 16),
         finds_late=is_watched,
         merging=draw_merging(seed),
+        changelog=changelog,
         health_ms=draw_health(rng, policy) if is_watched else 0,
     )
 
@@ -244,6 +251,17 @@ def draw_merging(seed: int) -> FileMergingPolicy | None:
         max_file_size=rng.choice((6, 40, 1000)),
         max_space_amplification=rng.choice((1.2, 2.0, 2.0, 5.0)),
         longest_wait_ms=rng.choice((None, 1, 20)),
+    )
+
+
+def draw_changelog(seed: int) -> ChangelogPolicy | None:
+    """A third of the jobs log; drawn apart, so that the others are what they always were."""
+    rng = random.Random(f"{seed} changelog")
+    if rng.random() < 0.67:
+        return None
+    return ChangelogPolicy(
+        materialization_interval_ms=rng.choice((20, 100, 1000)),
+        preemptive_bytes=rng.choice((1, 4, 20)),
     )
 
 

@@ -7,14 +7,15 @@ the production slot expects, and some fail now and then as user code does.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from simulation.external import External, FencedOut
 from simulation.row_values import GROUPS, Content, Row, Rows, key_of, time_of
 from simulation.scenario import MAX_PARALLELISM, Chances
 from simulation.world import World
+from weir.core.changelog import NO_POSITION, START, Position
 from weir.core.enumerator import AssignSplit, Message
-from weir.core.ids import CheckpointId, EdgeId, Millis, SplitId
+from weir.core.ids import NO_CHECKPOINT, CheckpointId, EdgeId, Millis, SplitId
 from weir.core.key_groups import owner_of, range_of
 from weir.core.snapshots import Redistribution, Transaction
 from weir.core.topology import EdgeKind, Topology
@@ -271,7 +272,8 @@ class KeyedOperator(SimulatedOperator):
         super().__init__(env)
         self.keys: dict[int, KeyState] = {}
         self.rules: Counter[Row] = Counter()
-        self.captures: dict[CheckpointId, dict[int, KeyState]] = {}
+        self.captures: dict[int, dict[int, KeyState]] = {}
+        self.position = START
 
     def process_row(self, edge: EdgeId, row: Row) -> list[Row]:
         if self.env.topology.edge_by_id[edge].kind is EdgeKind.BROADCAST:
@@ -291,9 +293,18 @@ class KeyedOperator(SimulatedOperator):
         self.keys[key] = (count + 1, tuple(sorted(offsets.items())))
         return [(split, offset, tag, key, count + 1)]
 
+    def cut(self) -> Captured:
+        self.world.saw("cut between checkpoints")
+        return replace(self.state(NO_CHECKPOINT), lists=())
+
+    def truncated(self, position: Position) -> None:
+        self.captures = {p: keys for p, keys in self.captures.items() if p >= position}
+
     def state(self, checkpoint: CheckpointId) -> Captured:
         keys = dict(self.keys)
-        self.captures[checkpoint] = keys
+        is_logged = self.env.place.is_logged
+        self.position = Position(self.position + 1)
+        self.captures[self.position if is_logged else checkpoint] = keys
         groups = range_of(self.subtask.index, self.env.place.parallelism, MAX_PARALLELISM)
 
         def since(base: CheckpointId) -> Content | None:
@@ -305,14 +316,17 @@ class KeyedOperator(SimulatedOperator):
 
         piece = KeyedSnapshot(groups, lambda: Content(keys, "keys"), "keys", since)
         items: Sequence[Batch] = tuple(sorted(self.rules.items()))
-        return Captured((piece,), (ListSnapshot("rules", Redistribution.BROADCAST, items),))
+        rules = ListSnapshot("rules", Redistribution.BROADCAST, items)
+        position = self.position if is_logged else NO_POSITION
+        return Captured((piece,), (rules,), position=position)
 
     def restore_state(self, state: RestoredState) -> None:
         for groups, content in state.keyed:
             for key, counted in content.value.items():
                 if GROUPS[key] in groups:
                     self._restore_key(key, counted, is_change=content.is_changes)
-        self.captures[state.checkpoint] = dict(self.keys)
+        begun = START if self.env.place.is_logged else state.checkpoint
+        self.captures[begun] = dict(self.keys)
         items: Iterable[Batch] = state.lists.get("rules", ())
         for rule, times in items:
             self.rules[rule] += times

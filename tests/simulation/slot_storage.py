@@ -1,5 +1,6 @@
 """A slot's side of the simulated store: each call happens at one moment, and may fail."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,9 @@ from weir.core.ids import Epoch
 from weir.core.snapshots import StateFile
 from weir.slot.file_storage import Segment
 from weir.storage.local_copies import Owner
+
+LOGGED = re.compile(r"-p\d+-e\d+-a\d+$")
+"""The names of files that go up between checkpoints."""
 
 
 class StorageFailed(Exception):
@@ -37,6 +41,7 @@ class SlotStorage:
     def __init__(self, store: Store, epoch: Epoch, scenario: Scenario) -> None:
         self.is_incremental = scenario.policy.incremental
         self.merging = scenario.merging
+        self.changelog = scenario.changelog
         self._store = store
         self._epoch = epoch
 
@@ -45,6 +50,8 @@ class SlotStorage:
     ) -> StateFile:
         del owner
         self._write(path, content)
+        if LOGGED.search(path):
+            self._store.world.saw("logged between checkpoints")
         return self.described(path, content, shared=shared)
 
     def described(self, path: str, content: Content, *, shared: bool = False) -> StateFile:

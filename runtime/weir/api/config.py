@@ -101,6 +101,7 @@ class JobConfig(Model):
         yield from self._against_parallelism()
         yield from self._against_health_window()
         yield from self._against_recovery()
+        yield from self._against_changelog()
 
     def _against_parallelism(self) -> Iterator[Problem]:
         if self.max_parallelism is not None and self.parallelism > self.max_parallelism:
@@ -129,6 +130,15 @@ class JobConfig(Model):
                 f"checkpoints are {format_duration(rhythm)} apart,"
                 " so a healthy job would be restarted",
                 "set healthWindow to several times checkpointing.interval and minPause",
+            )
+
+    def _against_changelog(self) -> Iterator[Problem]:
+        storage = self.checkpointing.storage
+        if self.state.changelog.enabled and (storage is None or is_memory(storage)):
+            yield self.state.problem(
+                "changelog",
+                "checkpoints in the driver's memory have no place for a log",
+                "set checkpointing.storage to a directory, or remove state.changelog.enabled",
             )
 
     def _against_recovery(self) -> Iterator[Problem]:

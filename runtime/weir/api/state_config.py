@@ -7,9 +7,10 @@ slots. Local recovery stays off where a copy would not survive, and the job's st
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import StrictBool, StrictStr
+from pydantic import Field, StrictBool, StrictStr
 
 from weir.api.bounds import Bounds
+from weir.api.changelog_config import ChangelogConfig
 from weir.api.model import Model
 from weir.api.size import MIB, Size
 
@@ -46,6 +47,9 @@ class StateConfig(Model):
     rocksdb_local_dir: StrictStr | None = None
     """With backend rocksdb: a directory on the executors' local disk for its files. If not given,
     the first of Spark's own local directories."""
+
+    changelog: ChangelogConfig = Field(default_factory=ChangelogConfig)
+    """Upload the changes of keyed state between checkpoints too."""
 
     local_recovery: StrictBool = False
     """Keep a second copy of the state on local disk to restore from, where that disk survives."""

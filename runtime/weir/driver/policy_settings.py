@@ -6,6 +6,7 @@ from weir.api.checkpointing_config import CheckpointingMode
 from weir.api.config import JobConfig
 from weir.api.recovery_config import ClaimMode
 from weir.api.restart_config import RestartConfig, RestartType
+from weir.core.changelog import ChangelogPolicy
 from weir.core.checkpoint_paths import manifest_path
 from weir.core.file_pool import FileMergingPolicy
 from weir.core.ids import NO_CHECKPOINT, CheckpointId
@@ -39,8 +40,19 @@ def policy_of(config: JobConfig, *, managed: bool = False) -> Policy:
         after_tasks_finish=given.after_tasks_finish,
         retained=given.retained,
         retention=Retention[given.retention.name],
-        incremental=given.incremental,
+        incremental=given.incremental or config.state.changelog.enabled,
         managed=managed,
+    )
+
+
+def changelog_of(config: JobConfig) -> ChangelogPolicy | None:
+    """How the changes of keyed state are logged; None if they are not."""
+    given = config.state.changelog
+    if not given.enabled:
+        return None
+    return ChangelogPolicy(
+        materialization_interval_ms=given.materialization_interval,
+        preemptive_bytes=given.preemptive_persist_threshold,
     )
 
 

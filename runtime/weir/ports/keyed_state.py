@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from weir.core.changelog import Position
 from weir.core.ids import CheckpointId, Millis
 from weir.ports.operators import Batch, Captured, RestoredState, TaskInfo
 
@@ -312,6 +313,9 @@ class KeyedBackend(Protocol):
 
     def completed(self, checkpoint: CheckpointId) -> None:
         """No snapshot builds on an older one any more."""
+
+    def truncated(self, position: Position) -> None:
+        """The changelog asks for no changes since an earlier position."""
 
     def close(self) -> None:
         """The subtask has ended."""

@@ -10,6 +10,7 @@ from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
+from weir.core.changelog import NO_POSITION, Position
 from weir.core.ids import NO_CHECKPOINT, CheckpointId, EdgeId, Millis, SubtaskId
 from weir.core.rescale import NativeShare
 from weir.core.snapshots import KeyGroupRange, Redistribution, Transaction
@@ -30,6 +31,8 @@ class TaskInfo:
     clock: Clock
     is_incremental: bool = False
     """Checkpoints build on each other, so keyed state should remember what changed."""
+    is_logged: bool = False
+    """A changelog is written, so captures are numbered by their positions in it."""
 
 
 def no_known_changes(checkpoint: CheckpointId) -> pa.Buffer | None:
@@ -47,7 +50,10 @@ class KeyedSnapshot:
     """The whole state as an Arrow file."""
     name: str = ""
     since: Callable[[CheckpointId], pa.Buffer | None] = no_known_changes
-    """The rows that changed since that checkpoint, to be laid over its files; None if unknown."""
+    """The rows that changed since that checkpoint, to be laid over its files; None if unknown.
+
+    Where a changelog is written, it is asked by position.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +121,10 @@ class Captured:
     transactions: tuple[Transaction, ...] = ()
     before_ack: tuple[Callable[[], None], ...] = ()
     """Makes sealed transactions durable; runs on an upload thread, and raising is a decline."""
+    position: Position = NO_POSITION
+    """In the changelog, if one is written."""
+    known: frozenset[int] | None = None
+    """Since which positions, or checkpoints, changes are known; None: not said."""
     release: Callable[[], None] = nothing_to_release
     """Frees the old versions that were kept for this snapshot. Called once, from any thread."""
     native: NativeSnapshot | None = None
@@ -144,7 +154,12 @@ def together(parts: Sequence[Captured]) -> Captured:
         for part in parts:
             part.release()
 
-    return Captured(keyed=tuple(piece for part in parts for piece in part.keyed), release=release)
+    known = [part.known for part in parts if part.known is not None]
+    return Captured(
+        keyed=tuple(piece for part in parts for piece in part.keyed),
+        release=release,
+        known=frozenset.intersection(*known) if known else None,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +205,12 @@ class Operator(Protocol):
 
     def capture(self, checkpoint: CheckpointId) -> Captured:
         """The state as of now. Must not grow with the state."""
+
+    def cut(self) -> Captured:
+        """The keyed state as of now, for the changelog; no barrier comes with it."""
+
+    def truncated(self, position: Position) -> None:
+        """The changelog asks for no changes since an earlier position."""
 
     def restore(self, restored_state: RestoredState) -> None:
         """Begin with this. Called once, before anything else."""

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from weir.core.ids import CheckpointId, EdgeId
+from weir.core.changelog import Position
+from weir.core.ids import NO_CHECKPOINT, CheckpointId, EdgeId
 from weir.dataflow.physical import AggregateHead
 from weir.errors import JobRejected
 from weir.ports.keyed_state import BackendFactory, RowNumbers
@@ -52,6 +53,12 @@ class AggregateOperator(Stateless):
                 "it was not kept by an aggregation",
                 "give the aggregation a new uid, and allow that other state is not restored",
             )
+
+    def cut(self) -> Captured:
+        return self._backend.capture(NO_CHECKPOINT)
+
+    def truncated(self, position: Position) -> None:
+        self._backend.truncated(position)
 
     def completed(self, checkpoint: CheckpointId) -> None:
         self._backend.completed(checkpoint)

@@ -13,6 +13,7 @@ from weir.core.snapshots import Side, SubtaskSnapshot
 from weir.core.task import Grant, Transmit
 from weir.ports.operators import Captured
 from weir.slot.snapshot_uploads import Upload
+from weir.slot.state_log import SegmentToWrite
 from weir.storage.local_copies import Owner
 
 InFlight = tuple[tuple[ChannelId, Side, tuple[object, ...]], ...]
@@ -45,6 +46,20 @@ class StartUpload:
     captured: Captured
     snapshot: SubtaskSnapshot
     """Without its files."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSegment:
+    """Write changes that no checkpoint has asked for to storage."""
+
+    start: SegmentToWrite
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteUnneeded:
+    """Delete files that the changelog does not need any more."""
+
+    paths: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +100,23 @@ class FailSubtask:
     """The type of the exception; empty if a retry may succeed."""
 
 
+StorageEffect = (
+    StartUpload
+    | StartInFlightUpload
+    | DiscardUpload
+    | DropLocalCopies
+    | WriteSegment
+    | DeleteUnneeded
+)
+"""Done by upload threads."""
+
 Effect = (
     Transmit
     | Grant
     | Report
     | ScheduleWakeup
     | ResumePolling
-    | StartUpload
-    | StartInFlightUpload
-    | DiscardUpload
-    | DropLocalCopies
     | SubtaskDone
     | FailSubtask
+    | StorageEffect
 )

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
+from weir.core.changelog import ChangelogPolicy
 from weir.core.file_pool import FileMergingPolicy
 from weir.core.snapshots import StateFile
 from weir.storage.local_copies import Owner
@@ -30,6 +31,10 @@ class FileStorage(Protocol):
     @property
     def merging(self) -> FileMergingPolicy | None:
         """How pieces share files; None: each has a file of its own."""
+
+    @property
+    def changelog(self) -> ChangelogPolicy | None:
+        """How changes are logged; None: not at all."""
 
     def put(
         self, path: str, content: pa.Buffer, *, owner: Owner | None = None, shared: bool = False

@@ -32,6 +32,7 @@ from weir.core.task import Grant, Transmit
 from weir.exchange import Arrived, Broken, Credited, Run
 from weir.slot.demand import rows_of_a_batch
 from weir.slot.effects import (
+    DeleteUnneeded,
     DiscardUpload,
     DropLocalCopies,
     Effect,
@@ -41,7 +42,9 @@ from weir.slot.effects import (
     ScheduleWakeup,
     StartInFlightUpload,
     StartUpload,
+    StorageEffect,
     SubtaskDone,
+    WriteSegment,
 )
 from weir.slot.merged_files import AckReleased
 from weir.slot.slot_exchange import PeerExchange, SlotExchange
@@ -207,6 +210,7 @@ class Mailbox:
                 effects, rest = runner.process(turn)
                 self._perform(runner, effects)
                 self._perform(runner, runner.obey(self._turns.processed(turn, rest)))
+                self._perform(runner, runner.log_changes(self._clock.now()))
             case PollSource():
                 self._perform(runner, runner.request_split())
                 self._perform(runner, runner.poll())
@@ -259,7 +263,7 @@ class Mailbox:
         effects = runner.restore(restored.state)
         if runner.is_ready:
             if self._merged is not None:
-                self._merged.joined(runner.run, runner.subtask, runner.uploads.layers)
+                self._merged.joined(runner.run, runner.subtask, runner.uploads.referred)
             restored.fill_inboxes()
             self._turns.add(runner.task)
         self._perform(runner, effects)
@@ -304,6 +308,8 @@ class Mailbox:
             self._merged.completed(runner.run, runner.subtask, completed)
 
     def _leave(self, runner: SubtaskRunner) -> None:
+        if runner.uploads.log is not None:
+            self._deployer.executors.uploading.submit(runner.writer.close_log)
         if self._merged is not None:
             self._merged.left(runner.run, runner.subtask)
 
@@ -369,17 +375,27 @@ class Mailbox:
                 self._wakeups[runner.subtask] = Millis(self._clock.now() + delay_ms)
             case ResumePolling():
                 self._resume(runner.subtask)
-            case StartUpload() | StartInFlightUpload():
-                self._deployer.executors.uploading.submit(self._upload, runner.writer, effect)
-            case DiscardUpload(upload):
-                self._deployer.executors.uploading.submit(runner.writer.delete, upload)
-            case DropLocalCopies(owner, referenced):
-                storage = runner.writer.storage
-                self._deployer.executors.uploading.submit(storage.completed, owner, referenced)
             case SubtaskDone():
                 self._done(runner)
             case FailSubtask():
                 self._fail(runner, effect)
+            case _:
+                self._submit(runner.writer, effect)
+
+    def _submit(self, writer: SnapshotWriter, effect: StorageEffect) -> None:
+        """What the upload threads do."""
+        submit = self._deployer.executors.uploading.submit
+        match effect:
+            case StartUpload() | StartInFlightUpload():
+                submit(self._upload, writer, effect)
+            case DiscardUpload(upload):
+                submit(writer.delete, upload)
+            case DropLocalCopies(owner, referenced):
+                submit(writer.storage.completed, owner, referenced)
+            case WriteSegment(start):
+                submit(writer.write_segment, start)
+            case DeleteUnneeded(paths):
+                submit(writer.delete_unneeded, list(paths))
             case _:
                 assert_never(effect)
 

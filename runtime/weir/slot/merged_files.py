@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import assert_never
+from typing import Protocol, assert_never
 
 from weir.core.barriers import Barrier
 from weir.core.coordinator.events import SubtaskAcked
@@ -36,7 +36,6 @@ from weir.core.space_amplification import kept_files
 from weir.exchange import Run
 from weir.ports.user_code_errors import describe_error
 from weir.slot.file_storage import FileStorage, Segment
-from weir.slot.layers import Layers
 from weir.slot.snapshot_uploads import Upload, UploadEnded, UploadFailed
 
 log = logging.getLogger("weir.slot")
@@ -66,6 +65,14 @@ class _Held:
     ack: SubtaskAcked | None = None
 
 
+class ReferredFiles(Protocol):
+    """What the later checkpoints of a subtask may refer to."""
+
+    def paths(self) -> set[str]: ...
+    def referable(self, base: CheckpointId) -> list[list[StateFile]]:
+        """What a checkpoint on this base would refer to, state by state."""
+
+
 class MergedFiles:
     """The merged files of one slot."""
 
@@ -85,14 +92,14 @@ class MergedFiles:
         self._lock = Lock()
         self._contents: dict[str, list[Segment]] = {}
         self._held: dict[Part, _Held] = {}
-        self._layers: dict[SubtaskId, Layers] = {}
+        self._layers: dict[SubtaskId, ReferredFiles] = {}
         self._sizes: dict[str, int] = {}
         """Of the files that this slot wrote or restored from."""
         self._kept: dict[CheckpointId, frozenset[str]] = {}
 
     # -- on the mailbox's thread
 
-    def joined(self, run: Run, subtask: SubtaskId, layers: Layers) -> None:
+    def joined(self, run: Run, subtask: SubtaskId, layers: ReferredFiles) -> None:
         with self._lock:
             self._layers[subtask] = layers
             self._pool.joined(run[1], subtask)

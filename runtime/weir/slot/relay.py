@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from weir.core.changelog import Position
 from weir.core.ids import CheckpointId, EdgeId, Millis
 from weir.ports.operators import Batch, Captured, RestoredState
 
@@ -37,6 +38,12 @@ class Stateless:
     def capture(self, checkpoint: CheckpointId) -> Captured:
         del checkpoint
         return Captured()
+
+    def cut(self) -> Captured:
+        return Captured()
+
+    def truncated(self, position: Position) -> None:
+        """There is no keyed state."""
 
     def restore(self, restored_state: RestoredState) -> None:
         assert not restored_state.keyed, "a stateless operator has left no keyed state"

@@ -13,7 +13,7 @@ from weir.core.snapshots import KeyGroupRange
 from weir.exchange.batch_sizes import BATCH_BYTES, size_of
 from weir.ports.operators import Batch
 from weir.slot.in_flight import read_in_flight, write_in_flight
-from weir.state.snapshot_files import read_list, state_name, write_list
+from weir.state.snapshot_files import is_empty, read_list, state_name, write_list
 
 SMALL_ROWS = 1 << 16
 """Batches that together stay below this are merged before they are processed."""
@@ -31,6 +31,9 @@ class RowFormat(Protocol):
     def write_list(self, items: Sequence[bytes]) -> pa.Buffer: ...
     def read_list(self, content: pa.Buffer, first: int, stop: int) -> list[bytes]: ...
     def state_name(self, content: pa.Buffer) -> str: ...
+    def is_empty(self, content: pa.Buffer) -> bool:
+        """Whether a file of keyed state has no rows."""
+
     def write_in_flight(self, batches: Sequence[object]) -> pa.Buffer: ...
     def read_in_flight(
         self,
@@ -64,6 +67,9 @@ class ArrowFormat:
 
     def state_name(self, content: pa.Buffer) -> str:
         return state_name(content)
+
+    def is_empty(self, content: pa.Buffer) -> bool:
+        return is_empty(content)
 
     def write_in_flight(self, batches: Sequence[object]) -> pa.Buffer:
         return write_in_flight(batches)

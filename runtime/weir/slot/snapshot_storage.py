@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from weir.api.storage_url import is_memory
+from weir.core.changelog import ChangelogPolicy
 from weir.core.file_pool import FileMergingPolicy
 from weir.core.ids import CheckpointId
 from weir.core.snapshots import StateFile
@@ -38,6 +39,8 @@ class SnapshotStorageSettings:
     """Where second copies are kept on the machine's own disk; empty: nowhere."""
     merging: FileMergingPolicy | None = None
     """How the pieces of a slot's subtasks share files; None: each piece has a file of its own."""
+    changelog: ChangelogPolicy | None = None
+    """How changes of keyed state are logged between checkpoints; None: not at all."""
     restore_directory: str | None = None
     """Large files to restore from are read by way of this directory on local disk, empty for the
     system's own; None: into memory."""
@@ -60,6 +63,10 @@ class SnapshotStorage:
     @property
     def merging(self) -> FileMergingPolicy | None:
         return self._keeping.merging
+
+    @property
+    def changelog(self) -> ChangelogPolicy | None:
+        return self._keeping.changelog
 
     def put(
         self, path: str, content: pa.Buffer, *, owner: Owner | None = None, shared: bool = False

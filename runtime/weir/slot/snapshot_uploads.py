@@ -18,6 +18,7 @@ from weir.core.reasons import Reason
 from weir.core.snapshots import InFlightHandle, StateFile, SubtaskSnapshot
 from weir.exchange import Run
 from weir.slot.layers import Layers
+from weir.slot.state_log import StateLog
 
 MOST_UPLOADS = 4
 """Of one subtask at a time."""
@@ -118,7 +119,9 @@ class UploadMemory:
 class SnapshotUploads:
     """All uploads of one subtask."""
 
-    def __init__(self, subtask: SubtaskId, memory: UploadMemory) -> None:
+    def __init__(
+        self, subtask: SubtaskId, memory: UploadMemory, log: StateLog | None = None
+    ) -> None:
         self._subtask = subtask
         self._memory = memory
         self._uploads: dict[CheckpointId, Upload] = {}
@@ -126,11 +129,18 @@ class SnapshotUploads:
         self._state_bytes = 0
         """Of the snapshot written last: the next will hold about as much."""
         self.layers = Layers()
+        self.log = log
+        """Where changes are logged; None: snapshots are layered, or whole."""
         self.is_open = True
         """Until the subtask ends; its uploads may go on after that."""
         self._referred: dict[CheckpointId, frozenset[str]] = {}
         """The files of each snapshot, as far as local copies of them may be kept."""
         memory.track(self)
+
+    @property
+    def referred(self) -> Layers | StateLog:
+        """What later checkpoints may refer to."""
+        return self.layers if self.log is None else self.log
 
     @property
     def is_full(self) -> bool:
@@ -208,4 +218,5 @@ class SnapshotUploads:
             return None
         for older in [c for c in list(self._referred) if c < checkpoint]:
             del self._referred[older]
-        return frozenset[str]().union(*list(self._referred.values()))
+        logged = self.log.segments() if self.log is not None else frozenset[str]()
+        return logged.union(*list(self._referred.values()))

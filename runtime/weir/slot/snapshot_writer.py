@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from weir.core.barriers import Barrier
 from weir.core.ids import SubtaskId
 from weir.core.reasons import Reason
 from weir.core.snapshots import (
@@ -36,12 +37,17 @@ from weir.slot.snapshot_uploads import (
     UploadFailed,
     UploadResult,
 )
+from weir.slot.state_log import SegmentToWrite
 from weir.storage.local_copies import Owner
 
 log = logging.getLogger("weir.slot")
 
 SHARED = "shared"
 """The directory, beside the checkpoints, of files that several of them refer to."""
+
+
+def shared_directory(barrier: Barrier) -> str:
+    return f"{barrier.location.rpartition('/')[0]}/{SHARED}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +71,38 @@ class SnapshotWriter:
     def delete(self, upload: Upload) -> None:
         if self.merged is not None:
             self.merged.discarded(self.run, self.subtask, upload.barrier.checkpoint)
+        lost = self.uploads.log.given_up(upload.barrier.checkpoint) if self.uploads.log else []
         try:
-            self.storage.delete(upload.own)
+            self.storage.delete([*upload.own, *lost])
         except Exception as problem:  # noqa: BLE001 - garbage collection will find what is left
             log.warning("files of %s could not be deleted: %s", upload.barrier.location, problem)
+
+    def write_segment(self, start: SegmentToWrite) -> None:
+        """Never raises."""
+        log_of_state = self.uploads.log
+        assert log_of_state is not None, "changes are logged"
+        epoch, attempt = self.run
+        owner = Owner(self.subtask, log_of_state.newest)
+
+        def put(what: str, content: pa.Buffer) -> StateFile:
+            name = f"{self.subtask}-{what}-p{start.captured.position}-e{epoch}-a{attempt}"
+            path = f"{log_of_state.directory}/{name}"
+            return self.storage.put(path, content, owner=owner, shared=True)
+
+        unneeded = log_of_state.write(start, put)
+        self._release(start.captured)
+        self.delete_unneeded(unneeded)
+
+    def close_log(self) -> None:
+        """The subtask has ended: no ack will name what was logged since the last."""
+        if self.uploads.log is not None:
+            self.delete_unneeded(self.uploads.log.close())
+
+    def delete_unneeded(self, paths: list[str]) -> None:
+        try:
+            self.storage.delete(paths)
+        except Exception as problem:  # noqa: BLE001 - garbage collection will find what is left
+            log.warning("files of the changelog could not be deleted: %s", problem)
 
     def _upload(
         self, upload: Upload, captured: Captured, snapshot: SubtaskSnapshot
@@ -91,11 +125,8 @@ class SnapshotWriter:
     def _write(
         self, upload: Upload, captured: Captured, snapshot: SubtaskSnapshot
     ) -> SubtaskSnapshot:
-        keyed = tuple(
-            KeyedHandle(piece.groups, file)
-            for number, piece in enumerate(captured.keyed)
-            for file in self._keyed_files(upload, piece, number)
-        )
+        is_logged = self.uploads.log is not None and not upload.barrier.kind.is_savepoint
+        keyed = self._logged(upload, captured) if is_logged else self._unlogged(upload, captured)
         lists = tuple(
             ListHandle(
                 piece.name,
@@ -112,6 +143,28 @@ class SnapshotWriter:
         self.uploads.written(whole, upload.barrier)
         return whole
 
+    def _logged(self, upload: Upload, captured: Captured) -> tuple[KeyedHandle, ...]:
+        """The files of the tail belong to the log, and not to this upload alone."""
+        assert self.uploads.log is not None, "changes are logged"
+        before = len(upload.own)
+        kept = self.merged.kept(upload.barrier) if self.merged is not None else None
+        keyed = self.uploads.log.store(
+            upload.barrier,
+            captured,
+            self._shared_put(upload),
+            kept,
+            merged=self.merged is not None,
+        )
+        del upload.own[before:]
+        return keyed
+
+    def _unlogged(self, upload: Upload, captured: Captured) -> tuple[KeyedHandle, ...]:
+        return tuple(
+            KeyedHandle(piece.groups, file)
+            for number, piece in enumerate(captured.keyed)
+            for file in self._keyed_files(upload, piece, number)
+        )
+
     def _keyed_files(self, upload: Upload, piece: KeyedSnapshot, number: int) -> list[StateFile]:
         """A savepoint is self-contained, and so is a checkpoint where nothing is shared."""
         if not self.storage.is_incremental or upload.barrier.kind.is_savepoint:
@@ -120,7 +173,7 @@ class SnapshotWriter:
         return self.uploads.layers.store(upload.barrier, piece, self._shared_put(upload), kept)
 
     def _shared_put(self, upload: Upload) -> Callable[[str, pa.Buffer], StateFile]:
-        directory = f"{upload.barrier.location.rpartition('/')[0]}/{SHARED}"
+        directory = shared_directory(upload.barrier)
 
         def put(what: str, content: pa.Buffer) -> StateFile:
             name = f"{what}-c{upload.barrier.checkpoint}"

@@ -37,6 +37,7 @@ from weir.slot.relay import Stateless
 from weir.slot.row_format import ArrowFormat, RowFormat
 from weir.slot.snapshot_uploads import SnapshotUploads, UploadMemory
 from weir.slot.snapshot_writer import SnapshotWriter
+from weir.slot.state_log import StateLog
 from weir.slot.subtask_runner import SubtaskRunner
 from weir.wire.control_messages import DeploySubtasks
 
@@ -196,7 +197,9 @@ class SubtaskDeployer:
         """Ends in one mail: the subtask is restored, or it is not."""
         run = (int(deploy.epoch), int(deploy.attempt))
         subtask = state_assignment.subtask
-        uploads = SnapshotUploads(subtask, self._memory)
+        policy = self._storage.changelog
+        log = StateLog(policy, self._format) if policy is not None else None
+        uploads = SnapshotUploads(subtask, self._memory, log)
         writer = SnapshotWriter(subtask, run, self._storage, self._format, uploads, self.merged)
         try:
             operator = self._factory.operator(self._place(subtask, run, clock))
@@ -220,7 +223,8 @@ class SubtaskDeployer:
             epoch,
             attempt,
             clock,
-            is_incremental=self._storage.is_incremental,
+            is_incremental=self._storage.is_incremental or self._storage.changelog is not None,
+            is_logged=self._storage.changelog is not None,
         )
 
     # -- beside the mailbox
@@ -255,9 +259,23 @@ class SubtaskDeployer:
             by_state.setdefault(self._format.state_name(content), []).append(handle.file)
         if self.merged is not None:
             self.merged.restored(file for files in by_state.values() for file in files)
+        self._remember_log(runner, state, by_state)
         for name, files in by_state.items():
             if all(file.shared or not file.path for file in files):
                 runner.uploads.layers.restored(name, state.checkpoint, files)
+
+    def _remember_log(
+        self, runner: SubtaskRunner, state: RestoredState, by_state: dict[str, list[StateFile]]
+    ) -> None:
+        """The log goes on from files that may be shared; after others it begins with a whole."""
+        log = runner.uploads.log
+        if log is None:
+            return
+        files = [file for its in by_state.values() for file in its]
+        if not files:
+            log.begun()
+        elif all(file.shared or not file.path for file in files):
+            log.restored(state.checkpoint, by_state, merged=self.merged is not None)
 
     def _restored_state(
         self, state_assignment: StateAssignment, restored: CheckpointId

@@ -10,7 +10,7 @@ User code and connectors may raise anything: that is the last effect, and fails 
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from time import perf_counter
 
 from weir.core.attempt import FailureCause
@@ -47,7 +47,6 @@ from weir.ports.user_code_errors import UserCodeFailed, describe_error, error_ty
 from weir.slot.demand import Demand
 from weir.slot.effects import (
     DiscardUpload,
-    DropLocalCopies,
     Effect,
     FailSubtask,
     Report,
@@ -58,14 +57,14 @@ from weir.slot.effects import (
     SubtaskDone,
 )
 from weir.slot.event_time import FOREVER, EventTime
+from weir.slot.log_cuts import LogCuts
 from weir.slot.pipeline import Pipeline, RowRouter
 from weir.slot.row_format import RowFormat
 from weir.slot.snapshot_uploads import InFlightUploaded, SnapshotUploaded, UploadFailed
 from weir.slot.snapshot_writer import SnapshotWriter
 from weir.slot.source_operator import SourceOperator
-from weir.slot.subtask_counts import SubtaskCounts
+from weir.slot.subtask_counts import SubtaskCounts, timings_of
 from weir.slot.turn_budget import TURN_SECONDS, TurnBudget
-from weir.storage.local_copies import Owner
 from weir.wire.control_messages import CheckpointAborted, CheckpointCompleted
 
 log = logging.getLogger("weir.slot")
@@ -109,6 +108,7 @@ class SubtaskRunner:
         self.uploads = self.writer.uploads
         self.flushed_at = self.timer()
         self.demand = Demand(self.counts)
+        self.cuts = LogCuts(self.operator, self.uploads, self.task)
 
     @property
     def subtask(self) -> SubtaskId:
@@ -234,10 +234,7 @@ class SubtaskRunner:
                 raise AssertionError(f"{self.subtask} cannot read {message}")
 
     def _completed(self, notice: CheckpointCompleted) -> None:
-        referenced = self.uploads.completed(notice.checkpoint)
-        if referenced is not None:
-            owner = Owner(self.subtask, notice.checkpoint)
-            self._effects.append(DropLocalCopies(owner, referenced))
+        self._effects += self.cuts.completed(notice.checkpoint)
         self._obey(self.task.complete(notice.checkpoint, notice.kind, leaving=notice.leaving))
 
     # -- rows
@@ -265,6 +262,10 @@ class SubtaskRunner:
         if began - self.flushed_at > LONGEST_UNFLUSHED_SECONDS:
             self._flush()
         return batches
+
+    def log_changes(self, now: Millis) -> list[Effect]:
+        """After a turn: write what has changed, if a segment or a whole state is due."""
+        return self._effects_of(lambda: self._effects.extend(self.cuts.due(now)))
 
     def request_split(self) -> list[Effect]:
         """Before a poll, which may take long: ask for a split if the source wants one."""
@@ -450,6 +451,7 @@ class SubtaskRunner:
             reason = f"its synchronous part failed: {describe_error(problem)}"
             self._fail(FailureCause.CHECKPOINT, reason, problem)
             return
+        self.cuts.captured(barrier, captured)
         upload = self.uploads.start(barrier, int((self.timer() - began) * 1000))
         snapshot = SubtaskSnapshot(
             self.subtask, watermarks=self.time.by_edge(), reached_end=self.task.at_end
@@ -488,12 +490,9 @@ class SubtaskRunner:
         self._effects.append(Report(declined))
 
     def _report_ack(self, order: Ack) -> None:
-        timings = replace(
-            self._timings.pop(order.checkpoint, events.Timings()),
-            start_delay_ms=order.start_delay_ms,
-            alignment_ms=order.alignment_ms,
-            processed_bytes=order.processed_bytes,
-        )
+        self.cuts.acked(order.checkpoint)
+        uploaded = self._timings.pop(order.checkpoint, events.Timings())
+        timings = timings_of(order, uploaded)
         acked = events.SubtaskAcked(
             self.attempt, order.checkpoint, self.subtask, order.snapshot, timings
         )

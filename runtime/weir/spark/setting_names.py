@@ -53,6 +53,16 @@ OF_FLINK = {
     "state.backend.type": "state.backend",
     "state.backend.rocksdb.memory.fixed-per-slot": "state.rocksdbMemory",
     "state.backend.rocksdb.localdir": "state.rocksdbLocalDir",
+    "state.changelog.enabled": "state.changelog.enabled",
+    "state.backend.changelog.enabled": "state.changelog.enabled",
+    "state.changelog.periodic-materialize.interval": "state.changelog.materializationInterval",
+    "state.backend.changelog.periodic-materialize.interval": (
+        "state.changelog.materializationInterval"
+    ),
+    "dstl.dfs.preemptive-persist-threshold": "state.changelog.preemptivePersistThreshold",
+    "state.changelog.dstl.dfs.preemptive-persist-threshold": (
+        "state.changelog.preemptivePersistThreshold"
+    ),
     "state.backend.local-recovery": "state.localRecovery",
     "execution.state-recovery.from-local": "state.localRecovery",
     "execution.state-recovery.path": "recovery.path",
@@ -84,6 +94,7 @@ _ONLY_FLINKS = (
     "execution.state-recovery.",
     "state.backend",
     "state.checkpoint",
+    "dstl.",
     "state.savepoints.",
     "state.storage.",
     "restart-strategy",

@@ -26,7 +26,7 @@ from weir.driver.driver_environment import DriverEnvironment
 from weir.driver.driver_process import Driver, Submission
 from weir.driver.job_startup import inherited_max_parallelism, is_new, refuse_running_duplicate
 from weir.driver.liveness_probe import LivenessProbe
-from weir.driver.policy_settings import merging_of, restore_request_of
+from weir.driver.policy_settings import changelog_of, merging_of, restore_request_of
 from weir.driver.started_jobs import STARTED
 from weir.driver.view import DriverView
 from weir.errors import JobRejected
@@ -144,6 +144,7 @@ def _setting(submission: Submission, driver: Address, storage: str) -> SlotSetti
             checkpointing.incremental,
             _local_directory(submission),
             merging_of(submission.config),
+            changelog_of(submission.config),
             _restore_directory(submission.config.state),
         ),
         state=submission.config.state,

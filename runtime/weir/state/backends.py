@@ -1,9 +1,13 @@
 """The state backends by the names that a job's configuration has for them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+
+import pyarrow as pa
 
 from weir.api.state_config import StateBackend, StateConfig
-from weir.ports.keyed_state import BackendFactory
+from weir.ports.keyed_state import BackendFactory, KeyedBackend
+from weir.ports.operators import TaskInfo
+from weir.state.logged_backend import LoggedBackend
 from weir.state.memory.memory_backend import MemoryBackend
 from weir.state.rocksdb.rocksdb_backend import RocksDBBackends
 
@@ -22,4 +26,9 @@ BACKENDS: Mapping[StateBackend, Callable[[StateConfig], BackendFactory]] = {
 
 def backends_of(config: StateConfig) -> BackendFactory:
     """What makes the backends of a slot; all of them share what the slot has for state."""
-    return BACKENDS[config.backend](config)
+    make = BACKENDS[config.backend](config)
+
+    def backend(place: TaskInfo, keys: Sequence[pa.Field]) -> KeyedBackend:
+        return LoggedBackend(make(place, keys)) if place.is_logged else make(place, keys)
+
+    return backend

@@ -6,6 +6,7 @@ Read from the newest to the oldest, a key counts where it is seen first: with it
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -48,3 +49,12 @@ def split_removed(table: pa.Table) -> tuple[pa.Table | None, pa.Table]:
     return rows.filter(table.column(REMOVED.name)), _without_removed(table).drop_columns(
         [REMOVED.name]
     )
+
+
+def layer_of(changed: pa.Table, removed: Sequence[pa.Table]) -> pa.Table:
+    """What changed, and the keys that are gone; one that came again is in both, and is there."""
+    if not removed:
+        return changed
+    rows = pa.concat_tables([changed, *removed], promote_options="default")
+    is_removed = np.arange(rows.num_rows) >= changed.num_rows
+    return rows.append_column(REMOVED, pa.array(is_removed)).combine_chunks()

@@ -207,6 +207,12 @@ def write_list(items: Sequence[bytes]) -> pa.Buffer:
     return sink.getvalue()
 
 
+def is_empty(data: pa.Buffer) -> bool:
+    """Whether a file has no rows."""
+    reader = _open(data)
+    return all(not reader.get_batch(at).num_rows for at in range(reader.num_record_batches))
+
+
 def read_list(data: pa.Buffer, first: int, stop: int) -> list[bytes]:
     """The items from ``first`` up to, not including, ``stop``."""
     items = _open(data).read_all().column(0)

@@ -15,8 +15,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from captured_state import a_place
+from captured_state import MAX_PARALLELISM, a_place
+from logged_state import POLICY, LoggedState, logged
 from weir.core.ids import CheckpointId, Millis
+from weir.core.key_groups import range_of
 from weir.dataflow.types import schema_of
 from weir.ports.keyed_state import TimeMode
 from weir.ports.operators import RestoredState
@@ -186,3 +188,130 @@ def test_a_backend_does_what_dictionaries_do(make_backend):
     run_state_machine_as_test(
         machine, settings=settings(max_examples=60, stateful_step_count=40, deadline=None)
     )
+
+
+# -- with a changelog
+
+FATES = ("completes", "completes", "aborts after the ack", "aborts before the ack")
+
+
+class LoggedMachine(Machine):
+    """The machine of a plain backend, with a changelog instead of one capture at a time."""
+
+    @initialize()
+    def begin(self):
+        self.state = LoggedState(POLICY._replace(preemptive_bytes=4_000))
+        self.model, self.now = Model(), 0
+        self.held = copy.deepcopy(self.model), 0
+        self.restart()
+
+    def restart(self):
+        self.tested = Backend(self.make)
+        self.tested.backend.cursor.now = Millis(self.now)
+        self.state.begin(self.tested.backend)
+
+    @rule(fate=st.sampled_from(FATES), full=st.integers(0, 9))
+    def capture(self, fate, full):
+        self.state.checkpoint(fate=fate, full=full == 0)
+        if fate == "completes":
+            self.held = copy.deepcopy(self.model), self.now
+
+    @rule(whole=st.booleans(), fails=st.booleans())
+    def cut(self, whole, fails):
+        self.state.cut(whole=whole, fails=fails)
+
+    @rule()
+    def fail_and_restore(self):
+        """All since the newest completed checkpoint is undone."""
+        self.model, self.now = copy.deepcopy(self.held[0]), self.held[1]
+        self.tested.backend.close()
+        self.state.end_log()
+        self.restart()
+        for key in SOME_KEYS:
+            assert self.tested.content(key) == self.model.content(key, self.now)
+
+    def teardown(self):
+        self.tested.backend.close()
+
+
+@pytest.mark.timeout(200)
+def test_a_logged_backend_does_what_dictionaries_do(make_backend):
+    """S5 S14: lists, maps, timers, removals and times to live, through aborts and failures."""
+    machine = type(
+        "LoggedMachineOf", (LoggedMachine,), {"make": staticmethod(logged(make_backend))}
+    )
+
+    run_state_machine_as_test(
+        machine, settings=settings(max_examples=60, stateful_step_count=40, deadline=None)
+    )
+
+
+# -- at every parallelism
+
+
+class Keyed:
+    """A log over some checkpoints, with everything that a state can hold and lose."""
+
+    def __init__(self, make):
+        self.make = logged(make)
+        self.state = LoggedState()
+        self.tested = Backend(self.make)
+        self.state.begin(self.tested.backend)
+        self.keys = [(f"w{number}", number) for number in range(40)]
+
+    def change(self, keys, number):
+        for key in keys:
+            self.tested.backend.seek(key)
+            self.tested.value.update((number,))
+            self.tested.list.extend([(number,), (number + 1,)])
+            self.tested.map.update((f"u{number}",), (number,))
+            self.tested.timers.register(number * 10 + key[1])
+
+    def remove(self, keys):
+        for key in keys:
+            self.tested.backend.seek(key)
+            self.tested.value.clear()
+            self.tested.list.clear()
+            self.tested.map.clear()
+            for expiry in list(self.tested.timers.of_key()):
+                self.tested.timers.delete(expiry)
+            self.tested.backend.settle()
+
+    def run(self):
+        self.change(self.keys, 1)
+        self.state.checkpoint()
+        self.change(self.keys[:10], 2)
+        self.state.cut()
+        self.remove(self.keys[5:15])
+        self.state.cut(whole=True)
+        self.change(self.keys[12:18], 3)
+        self.state.checkpoint(fate="aborts after the ack")
+        self.remove(self.keys[30:])
+        self.state.checkpoint()
+        return {key: self.tested.content(key) for key in self.keys}
+
+
+@pytest.mark.parametrize("parallelism", range(1, 9))
+def test_a_log_is_replayed_at_every_parallelism(make_backend, parallelism):
+    """S5 S11 S14: with timers, removed keys and values that age; and its subtasks log on."""
+    keyed = Keyed(make_backend)
+    expected = keyed.run()
+    handles = []
+    for index in range(parallelism):
+        groups = range_of(index, parallelism, MAX_PARALLELISM)
+        part = Backend(lambda _, keys, at=index: keyed.make(a_place(at, parallelism), keys))
+        state = LoggedState()
+        state.files = keyed.state.files
+        state.made, state.number = 1_000 * (index + 1), keyed.state.number
+        state.handles = tuple(h._replace(groups=groups) for h in keyed.state.handles)
+        state.completed = keyed.state.completed
+        state.begin(part.backend)
+        state.checkpoint()
+        handles += state.handles
+        part.backend.close()
+    together = Backend(keyed.make)
+    files = [(h.groups, keyed.state.content(h.file)) for h in handles]
+    together.backend.restore(RestoredState(keyed=files, checkpoint=CheckpointId(9)))
+
+    assert {key: together.content(key) for key in keyed.keys} == expected
+    assert not together.content(("w7", 7))[1], "what was removed stays away"

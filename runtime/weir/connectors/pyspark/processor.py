@@ -35,7 +35,8 @@ from weir.connectors.pyspark.handle import Handle
 from weir.connectors.pyspark.initial_rows import InitialRows
 from weir.connectors.pyspark.pandas_frames import FrameShape
 from weir.connectors.pyspark.rows import RowMismatch, RowShape
-from weir.core.ids import CheckpointId, EdgeId, Millis
+from weir.core.changelog import Position
+from weir.core.ids import NO_CHECKPOINT, CheckpointId, EdgeId, Millis
 from weir.dataflow.physical import ProcessorHead, RowsAs
 from weir.errors import JobRejected
 from weir.ports.keyed_state import BackendFactory, Key, TimeMode
@@ -156,6 +157,13 @@ class ProcessorOperator:
     def capture(self, checkpoint: CheckpointId) -> Captured:
         self._backend.cursor.now = self._place.clock()
         return self._backend.capture(checkpoint)
+
+    def cut(self) -> Captured:
+        self._backend.cursor.now = self._place.clock()
+        return self._backend.capture(NO_CHECKPOINT)
+
+    def truncated(self, position: Position) -> None:
+        self._backend.truncated(position)
 
     def completed(self, checkpoint: CheckpointId) -> None:
         self._backend.completed(checkpoint)

@@ -36,6 +36,10 @@ class CapturedChanges:
 
     intervals: tuple[Interval, ...]
 
+    @property
+    def known(self) -> frozenset[int]:
+        return frozenset(interval.after for interval in self.intervals)
+
     def changed_since(self, checkpoint: CheckpointId) -> RowNumbers | None:
         """Each row once; None if the past does not reach that far."""
         later = [interval.changed.row_numbers() for interval in self._after(checkpoint)]

@@ -5,6 +5,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from weir.core.changelog import Position
 from weir.core.ids import CheckpointId
 from weir.core.key_groups import range_of
 from weir.ports.keyed_state import AGGREGATES_FILE, Aggregation, Key, Rows, TimeMode
@@ -137,11 +138,13 @@ class MemoryBackend:
 
     def capture(self, checkpoint: CheckpointId) -> Captured:
         parts = [table.capture(checkpoint) for table in self._tables.values()]
-        if len(self._row_index):
+        is_logged = self._place.is_logged and bool(self._states or not self._tables)
+        if len(self._row_index) or is_logged:
             captured = self._capture_states()
+            known = frozenset(self._versions.known())
             if self._place.is_incremental:
                 self._versions.remember(checkpoint, captured.versions)
-            parts.append(Captured(keyed=captured.keyed, release=captured.release))
+            parts.append(Captured(keyed=captured.keyed, release=captured.release, known=known))
         return together(parts)
 
     def restore(self, restored_state: RestoredState) -> list[str]:
@@ -164,6 +167,9 @@ class MemoryBackend:
         self._versions.completed(checkpoint)
         for table in self._tables.values():
             table.completed(checkpoint)
+
+    def truncated(self, position: Position) -> None:
+        """Captures have positions where ``LoggedBackend`` stands before."""
 
     def close(self) -> None:
         """The memory goes with the object."""

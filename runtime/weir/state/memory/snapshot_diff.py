@@ -18,8 +18,8 @@ from weir.state.memory.chunks import CHUNK_ROWS, Chunk
 
 Key = tuple[object, ...]
 
-MOST_REMEMBERED = 4
-"""Of captures whose checkpoints have not been completed yet."""
+MOST_REMEMBERED = 8
+"""Of captures that later ones may be compared with: the oldest, and the newest ones."""
 
 _EMPTY: Chunk[Any] = [None] * CHUNK_ROWS
 
@@ -68,7 +68,7 @@ class RememberedCaptures:
     def remember(self, checkpoint: CheckpointId, states: Mapping[str, Version]) -> None:
         self._captured[checkpoint] = states
         while len(self._captured) > MOST_REMEMBERED:
-            del self._captured[min(self._captured)]
+            del self._captured[sorted(self._captured)[1]]
 
     def completed(self, checkpoint: CheckpointId) -> None:
         """No snapshot builds on an older one any more."""

@@ -8,14 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import numpy as np
 import pyarrow as pa
 
 from weir.core.ids import CheckpointId
 from weir.core.snapshots import KeyGroupRange
 from weir.ports.keyed_state import RowNumbers
 from weir.ports.operators import Captured, KeyedSnapshot
-from weir.state.layer_merge import REMOVED, split_removed
+from weir.state.layer_merge import layer_of, split_removed
 from weir.state.memory.change_history import CapturedChanges, ChangeHistory
 from weir.state.restored_rows import Keys
 from weir.state.snapshot_files import write_keyed
@@ -94,14 +93,14 @@ class TableSnapshots:
             row_numbers = past.changed_since(base)
             if row_numbers is None:
                 return None
-            layer = _layer(captured.read(row_numbers), past.removed_since(base))
+            layer = layer_of(captured.read(row_numbers), past.removed_since(base))
             return self._files.write(layer)
 
         def whole() -> pa.Buffer:
             return self._files.write(captured.read())
 
         piece = KeyedSnapshot(self._files.groups, whole, self._files.name, since)
-        return Captured(keyed=(piece,), release=captured.release)
+        return Captured(keyed=(piece,), release=captured.release, known=past.known)
 
     def restore(
         self, tables: Iterable[pa.Table], checkpoint: CheckpointId, *, is_as_it_was: bool = True
@@ -120,12 +119,3 @@ class TableSnapshots:
     def completed(self, checkpoint: CheckpointId) -> None:
         if self._history is not None:
             self._history.completed(checkpoint)
-
-
-def _layer(changed: pa.Table, removed: Sequence[pa.Table]) -> pa.Table:
-    """What changed, and the keys that are gone; one that came again is in both, and is there."""
-    if not removed:
-        return changed
-    rows = pa.concat_tables([changed, *removed], promote_options="default")
-    is_removed = np.arange(rows.num_rows) >= changed.num_rows
-    return rows.append_column(REMOVED, pa.array(is_removed)).combine_chunks()

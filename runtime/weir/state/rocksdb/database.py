@@ -107,6 +107,15 @@ class HeldSnapshot:
         self._iterator: RdictIter | None = database.iter(self._settings)
         self._let_go = let_go
 
+    def get(self, entry: bytes) -> bytes | None:
+        iterator = self._iterator
+        assert iterator is not None, "a released snapshot would be taken for an empty one"
+        iterator.seek(entry)
+        is_there = iterator.valid() and iterator.key() == entry
+        _explained(iterator.status)
+        value: bytes | None = iterator.value() if is_there else None
+        return value
+
     def scan(self, first: bytes, stop: bytes) -> Iterator[Entry]:
         """From the first up to, not including, the last."""
         iterator = self._iterator

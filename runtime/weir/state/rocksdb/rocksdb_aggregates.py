@@ -16,14 +16,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from weir.core.ids import CheckpointId
 from weir.core.snapshots import KeyGroupRange
 from weir.ports.keyed_state import AGGREGATES_FILE, Aggregation, RowNumbers
 from weir.ports.operators import Batch, Captured, KeyedSnapshot
 from weir.state.accumulators import Accumulator, count_of
 from weir.state.changed_rows import distinct
-from weir.state.layer_merge import split_removed
+from weir.state.layer_merge import layer_of, split_removed
 from weir.state.memory.aggregate_table import AggregateTable, CapturedTable
 from weir.state.restored_rows import Keys
+from weir.state.rocksdb.aggregate_changes import AggregateChanges, TableChanges, merged
+from weir.state.rocksdb.changed_keys import KnownChanges
 from weir.state.rocksdb.database import Database, Entry, HeldSnapshot
 from weir.state.rocksdb.key_codec import KeyCodec, bytes_of, group_bytes
 from weir.state.rocksdb.rocksdb_memory import RocksDBMemory
@@ -33,6 +36,7 @@ from weir.state.snapshot_files import (
     ROWS_PER_BATCH,
     FileHeader,
     KeyedState,
+    write_keyed,
     write_sorted,
 )
 from weir.wire.numpy_columns import arrow_of, dtype_of, values_of
@@ -96,6 +100,11 @@ class RocksDBAggregates:
         self._is_read = np.zeros(0, np.bool_)
         """Which rows of the table hold their key's aggregates; a row may get another key."""
         self._accumulators = AccumulatorCodec(self._table.accumulators)
+        self._log: AggregateChanges | None = None
+
+    def remember_changes(self) -> None:
+        """From now on, captures say what has changed since earlier ones."""
+        self._log = AggregateChanges(self._identity)
 
     @property
     def size(self) -> int:
@@ -104,11 +113,15 @@ class RocksDBAggregates:
     def update(self, batch: Batch) -> RowNumbers:
         row_numbers = self._of_table(self._table.row_numbers(batch))
         self._table.fold(row_numbers, batch)
+        if self._log is not None:
+            self._log.changed(row_numbers, self._table.size)
         return row_numbers
 
     def remove(self, row_numbers: RowNumbers) -> None:
         row_numbers = distinct(row_numbers)
         keys = self._table.remove(row_numbers)
+        if self._log is not None:
+            self._log.removed(keys)
         self._is_read[row_numbers] = False
         self._delete(keys)
 
@@ -133,6 +146,8 @@ class RocksDBAggregates:
         merged = self._of_table(self._table.rows_of(sources))
         row_numbers = self._of_table(self._table.rows_of(targets))
         self._table.merge(merged, row_numbers)
+        if self._log is not None:
+            self._log.changed(row_numbers, self._table.size)
         self.remove(merged)
         return row_numbers
 
@@ -146,25 +161,37 @@ class RocksDBAggregates:
     def write_back(self) -> None:
         """Write the table to RocksDB and begin a new one."""
         self._write(self._table, np.flatnonzero(self._is_read))
+        if self._log is not None:
+            self._log.written_back(self._table)
         self._table = self._new_table()
         self._is_read = np.zeros(0, np.bool_)
 
-    def capture(self) -> Captured:
+    def capture(self, checkpoint: CheckpointId) -> Captured:
+        past: KnownChanges[TableChanges] = KnownChanges(())
+        if self._log is not None:
+            past = self._log.captured(checkpoint, self._table)
         table, snapshot = self._table.capture(), self._database.snapshot()
         writing = AggregatesWriting(table, snapshot, self._keys, self._table, self._database.path)
+        writing.past = past
 
         def release() -> None:
             table.release()
             snapshot.release()
 
-        piece = KeyedSnapshot(self._groups, writing.whole, AGGREGATES_FILE)
-        return Captured(keyed=(piece,), release=release)
+        piece = KeyedSnapshot(self._groups, writing.whole, AGGREGATES_FILE, writing.since)
+        return Captured(keyed=(piece,), release=release, known=past.known)
 
-    def restore(self, files: Sequence[KeyedState]) -> None:
+    def completed(self, checkpoint: CheckpointId) -> None:
+        if self._log is not None:
+            self._log.truncated(checkpoint)
+
+    def restore(self, files: Sequence[KeyedState], checkpoint: CheckpointId) -> None:
         """The files come in the order they were laid; the rows of a later one are newer."""
+        is_as_it_was = True
         for state in files:
             self._table.check_keys(state.key_fields)
             removed, rows = split_removed(state.table)
+            is_as_it_was &= rows.schema.equals(self._table.schema)
             self._table.places(rows.schema)
             for batch in () if removed is None else removed.to_batches():
                 self._delete(batch.columns[: len(self._identity)])
@@ -172,6 +199,9 @@ class RocksDBAggregates:
                 table = self._new_table()
                 table.load(pa.Table.from_batches([batch]))
                 self._write(table, np.arange(table.size))
+        if self._log is not None and is_as_it_was:
+            # What is of other types now cannot be laid over the files of then.
+            self._log.begun(checkpoint)
 
     def _new_table(self) -> AggregateTable:
         return AggregateTable(self._keys.names, *self._requested)
@@ -236,14 +266,50 @@ class AggregatesWriting:
         self._identity = of.key_fields
         self._codec = KeyCodec(self._identity)
         self._numbers = AccumulatorCodec(self._accumulators)
+        self.past: KnownChanges[TableChanges] = KnownChanges(())
+        """What changed before the capture, as far as it is known."""
         self._path = directory.with_name(f"{directory.name}-{id(self)}.arrow")
 
     def whole(self) -> pa.Buffer:
-        kept = (pa.field(one.name, one.kind) for one in self._accumulators)
-        schema = pa.schema([KEY_GROUP, *self._identity, *kept])
+        schema = self._schema()
         names = [field.name for field in self._identity]
         header = FileHeader(AGGREGATES_FILE, names, self._keys.max_parallelism)
         return write_sorted(self._path, header, schema, self._batches(schema))
+
+    def since(self, base: CheckpointId) -> pa.Buffer | None:
+        """The keys that changed: of the table's rows, from RocksDB, or gone."""
+        intervals = self.past.since(base)
+        if intervals is None:
+            return None
+        row_numbers, keys = merged(intervals)
+        newer = self._table.read(row_numbers)
+        hidden = set(self._encoded(newer.columns[: len(self._identity)]))
+        asked = set(self._encoded(keys.columns)) - hidden if keys is not None else set[bytes]()
+        values = {entry: self._snapshot.get(entry) for entry in sorted(asked)}
+        found = [(entry, value) for entry, value in values.items() if value is not None]
+        missing = [entry for entry, value in values.items() if value is None]
+        tables = [newer]
+        if found:
+            older = pa.Table.from_batches([self._older(found, self._schema())])
+            tables.append(older.drop_columns([KEY_GROUP.name]).cast(newer.schema))
+        gone = [self._keys_behind(missing)] if missing else []
+        table = layer_of(pa.concat_tables(tables), gone)
+        groups = self._keys.groups(_whole(table.columns[: len(self._keys.fields)]))
+        names, most = [field.name for field in self._identity], self._keys.max_parallelism
+        return write_keyed(AGGREGATES_FILE, table, groups, names, most)
+
+    def _schema(self) -> pa.Schema:
+        kept = (pa.field(one.name, one.kind) for one in self._accumulators)
+        return pa.schema([KEY_GROUP, *self._identity, *kept])
+
+    def _keys_behind(self, entries: Sequence[bytes]) -> pa.Table:
+        columns, _ = self._codec.decode(entries, _GROUP_BYTES)
+        return pa.Table.from_arrays(columns, schema=pa.schema(self._identity))
+
+    def _encoded(self, columns: Sequence[pa.ChunkedArray]) -> list[bytes]:
+        whole = _whole(columns)
+        groups = group_bytes(self._keys.groups(whole[: len(self._keys.fields)]))
+        return [group + key for group, key in zip(groups, self._codec.encode(whole), strict=True)]
 
     def _batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Sorted by key group: entries as they come, with the table's rows of the groups before."""
@@ -283,6 +349,10 @@ class AggregatesWriting:
             count = None if one.reduction.counts else arrays[count_of(one.column)]
             kept.append(arrow_of(numbers, None if count is None else count > 0, one.kind))
         return pa.RecordBatch.from_arrays([groups, *columns, *kept], schema=schema)
+
+
+def _whole(columns: Sequence[pa.ChunkedArray]) -> list[pa.Array]:
+    return [column.combine_chunks() for column in columns]
 
 
 def _chunks(entries: Iterator[Entry], hidden: set[bytes]) -> Iterator[list[Entry]]:

@@ -7,6 +7,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from weir.api.state_config import StateConfig
+from weir.core.changelog import Position
 from weir.core.ids import CheckpointId
 from weir.core.key_groups import range_of
 from weir.ports.keyed_state import AGGREGATES_FILE, Aggregation, Key, Rows, TimeMode
@@ -14,7 +15,8 @@ from weir.ports.operators import Captured, KeyedSnapshot, RestoredState, TaskInf
 from weir.state.batch_rows import BatchRows
 from weir.state.columns import columns_of, keys_of
 from weir.state.layer_merge import merge_layers
-from weir.state.restored_rows import Keys
+from weir.state.restored_rows import Keys, check_readable
+from weir.state.rocksdb.changed_keys import ChangedKeys, KnownChanges
 from weir.state.rocksdb.database import Database, after
 from weir.state.rocksdb.key_codec import KeyCodec, group_bytes
 from weir.state.rocksdb.key_cursor import KeyCursor
@@ -76,6 +78,10 @@ class RocksDBBackend:
         self._database = Database(directory, memory)
         memory.opened()
         self._buffer = WriteBuffer(self._database)
+        self._is_logged = place.is_logged
+        self._changes: ChangedKeys[set[bytes]] = ChangedKeys()
+        self._evolved: set[str] = set()
+        """States that were declared differently when they were restored."""
         self._states: dict[str, StoredState] = {}
         self._numbers = 0
         self._aggregates: RocksDBAggregates | None = None
@@ -93,6 +99,8 @@ class RocksDBBackend:
         self._aggregates = RocksDBAggregates(
             self._keys, requested, self._groups, self._database, self._memory
         )
+        if self._is_logged:
+            self._aggregates.remember_changes()
         return self._aggregates
 
     def batch_value_state(
@@ -195,34 +203,41 @@ class RocksDBBackend:
     def capture(self, checkpoint: CheckpointId) -> Captured:
         parts = [rows.capture() for rows in self._rows.values()]
         if self._aggregates is not None:
-            parts.append(self._aggregates.capture())
-        if self._states:
+            parts.append(self._aggregates.capture(checkpoint))
+        if self._states or (self._is_logged and not parts):
             parts.append(self._capture_states(checkpoint))
         return together(parts)
 
     def _capture_states(self, checkpoint: CheckpointId) -> Captured:
         self._buffer.flush()
-        if next(self._database.scan(b"\0", BY_TIME), None) is None:
+        is_empty = next(self._database.scan(b"\0", BY_TIME), None) is None
+        if is_empty and not self._is_logged:
             return Captured()
+        past: KnownChanges[set[bytes]] = KnownChanges(())
+        if self._is_logged:
+            past = self._changes.captured(checkpoint, self._buffer.take_changed())
         snapshot = self._database.snapshot()
         states = sorted(filter(_is_kept, self._states.values()), key=_is_ours)
+        writings = [
+            StateWriting(
+                state,
+                snapshot,
+                self._keys,
+                self._codec,
+                self.cursor.now,
+                self._database.path.with_suffix(f".{checkpoint}.{state.number.hex()}"),
+                past,
+                is_evolved=state.name in self._evolved,
+            )
+            for state in states
+        ]
         return Captured(
             keyed=tuple(
-                KeyedSnapshot(
-                    self._groups,
-                    StateWriting(
-                        state,
-                        snapshot,
-                        self._keys,
-                        self._codec,
-                        self.cursor.now,
-                        self._database.path.with_suffix(f".{checkpoint}.{state.number.hex()}"),
-                    ).whole,
-                    state.name,
-                )
-                for state in states
+                KeyedSnapshot(self._groups, writing.whole, writing.state.name, writing.since)
+                for writing in writings
             ),
             release=snapshot.release,
+            known=past.known,
         )
 
     def restore(self, restored_state: RestoredState) -> list[str]:
@@ -231,16 +246,25 @@ class RocksDBBackend:
             state = read_keyed(data, groups)
             files.setdefault(state.name, []).append(state)
         if self._aggregates is not None:
-            self._aggregates.restore(files.pop(AGGREGATES_FILE, []))
+            self._aggregates.restore(files.pop(AGGREGATES_FILE, []), restored_state.checkpoint)
         for name, rows in self._rows.items():
             rows.restore(files.pop(name, []))
         for name, layers in files.items():
             if name in self._states:
                 self._load(layers)
+        if self._is_logged and (self._states or self._aggregates is None):
+            self._changes.begun(restored_state.checkpoint)
+            self._buffer.remember_changes()
         return [name for name in files if name not in self._states]
 
     def completed(self, checkpoint: CheckpointId) -> None:
-        """Every snapshot is whole."""
+        """No snapshot builds on an older one any more."""
+        self._changes.truncated(checkpoint)
+        if self._aggregates is not None:
+            self._aggregates.completed(checkpoint)
+
+    def truncated(self, position: Position) -> None:
+        """Captures have positions where ``LoggedBackend`` stands before."""
 
     def close(self) -> None:
         self._memory.closed()
@@ -267,6 +291,8 @@ class RocksDBBackend:
     def _load(self, files: Sequence[KeyedState]) -> None:
         state = self._states[files[0].name]
         for part in merge_layers(files):
+            if not check_readable(part, state, self._keys):
+                self._evolved.add(state.name)
             for loaded in load(part, self._database, state, self._keys, self.cursor.now):
                 if isinstance(state, RocksDBTimers):
                     state.loaded(loaded)

@@ -149,7 +149,7 @@ class RocksDBRows:
         path = self._database.path.with_suffix(f".{id(snapshot)}.{self.number.hex()}")
         writing = RowsWriting(self._entries, snapshot, path)
         piece = KeyedSnapshot(self._groups, writing.whole, self.name)
-        return Captured(keyed=(piece,), release=snapshot.release)
+        return Captured(keyed=(piece,), release=snapshot.release, known=frozenset())
 
     def restore(self, files: Sequence[KeyedState]) -> None:
         """The files come in the order they were laid; the rows of a later one are newer."""

@@ -4,7 +4,7 @@ The entries of a state are read in the order of their key groups and become the 
 one after the other, so a state that is larger than memory is written as well.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -12,10 +12,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from weir.core.ids import Millis
+from weir.core.changelog import START
+from weir.core.ids import CheckpointId, Millis
 from weir.ports.keyed_state import Row
 from weir.state.columns import columns_of
+from weir.state.layer_merge import REMOVED
 from weir.state.restored_rows import Keys, check_readable, rows_alive
+from weir.state.rocksdb.changed_keys import KnownChanges
 from weir.state.rocksdb.database import Database, Entry, HeldSnapshot, after
 from weir.state.rocksdb.key_codec import KeyCodec, group_bytes
 from weir.state.rocksdb.rocksdb_states import StoredState, expiry_of
@@ -24,6 +27,7 @@ from weir.state.snapshot_files import (
     ROWS_PER_BATCH,
     FileHeader,
     KeyedState,
+    write_keyed,
     write_sorted,
 )
 from weir.state.state_schema import KIND
@@ -52,6 +56,9 @@ class StateWriting:
     codec: KeyCodec
     now: Millis
     path: Path
+    past: KnownChanges[set[bytes]]
+    is_evolved: bool = False
+    """Files from before the restore have other columns."""
 
     def whole(self) -> pa.Buffer:
         schema = pa.schema(
@@ -60,6 +67,51 @@ class StateWriting:
         )
         header = FileHeader(self.state.name, self.keys.names, self.keys.max_parallelism)
         return write_sorted(self.path, header, schema, self._batches(schema))
+
+    def since(self, base: CheckpointId) -> pa.Buffer | None:
+        """The keys that changed, each with all its rows; one without rows is marked as removed."""
+        intervals = self.past.since(base)
+        if intervals is None or (self.is_evolved and base <= START):
+            return None
+        number = self.state.number
+        changed = sorted(
+            prefix
+            for prefix in set[bytes]().union(*intervals)
+            if prefix[GROUP_BYTES:HEAD_BYTES] == number
+        )
+        whose: list[bytes] = []
+        rows: list[Row] = []
+        removed: list[bytes] = []
+        for prefix in changed:
+            found = self._rows_of(prefix)
+            rows += found
+            whose += [prefix] * len(found)
+            if not found:
+                removed.append(prefix)
+        return self._layer(whose, rows, removed)
+
+    def _rows_of(self, prefix: bytes) -> list[Row]:
+        entries = self.snapshot.scan(prefix, after(prefix))
+        state, now, skipped = self.state, self.now, len(prefix)
+        alive = (e for e in entries if not state.expires or expiry_of(e[1]) > now)
+        return [state.flat(e[skipped:], value, at) for at, (e, value) in enumerate(alive)]
+
+    def _layer(
+        self, whose: Sequence[bytes], rows: Sequence[Row], removed: Sequence[bytes]
+    ) -> pa.Buffer:
+        columns, _ = self.codec.decode([*whose, *removed], HEAD_BYTES)
+        own = [pa.field(field.name, field.type) for field in self.state.fields]
+        nothing = (None,) * len(own)
+        is_removed = pa.array(np.repeat([False, True], [len(whose), len(removed)]))
+        table = pa.Table.from_arrays(
+            [*columns, *columns_of([*rows, *[nothing] * len(removed)], own), is_removed],
+            schema=pa.schema(
+                (*self.keys.fields, *own, REMOVED), metadata={KIND: self.state.kind.encode()}
+            ),
+        )
+        groups = self.keys.groups(columns)
+        names, most = self.keys.names, self.keys.max_parallelism
+        return write_keyed(self.state.name, table, groups, names, most)
 
     def _batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         state, now = self.state, self.now

@@ -23,6 +23,16 @@ class WriteBuffer:
         self._changes: dict[bytes, Changes] = {}
         self._fetched: dict[bytes, bytes | None] = {}
         self.bytes = 0
+        self._changed: set[bytes] | None = None
+
+    def remember_changes(self) -> None:
+        """From now on, say which keys of states were changed."""
+        self._changed = set()
+
+    def take_changed(self) -> set[bytes]:
+        """What is before the suffixes of all entries that changed since the last call."""
+        changed, self._changed = self._changed or set(), set()
+        return changed
 
     def fetch(self, entries: Iterable[bytes]) -> None:
         """Read these at once; only what was fetched last is kept."""
@@ -43,6 +53,8 @@ class WriteBuffer:
         if changes is None:
             changes = self._changes[prefix] = {}
         changes[suffix] = value
+        if self._changed is not None:
+            self._changed.add(prefix)
         self._fetched.pop(prefix, None)
         self.bytes += _OVERHEAD + len(prefix) + len(value or b"")
 

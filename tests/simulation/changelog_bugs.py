@@ -1,0 +1,141 @@
+"""Planted bugs in the changelog: what a checkpoint refers to, and what is truncated or deleted."""
+
+from simulation.source_patch import Bug
+
+_LOG = "weir.core.changelog"
+_BACKENDS = ("tests/weir/state/test_backend_model.py",)
+_AGGREGATES = ("tests/weir/state/test_logged_aggregates.py",)
+_TESTS = ("tests/weir/core/test_changelog.py", "tests/weir/core/test_changelog_histories.py")
+
+CHANGELOG_BUGS = (
+    Bug(
+        "the tail of an aborted checkpoint is not logged again",
+        ("S5", "C9"),
+        _LOG,
+        "            if not segment.paths or not (taken.is_acked or segment.is_merged)\n",
+        "            if True\n",
+        _TESTS,
+        is_scheduled=True,
+    ),
+    Bug(
+        "the log skips a gap",
+        ("S5",),
+        _LOG,
+        "if s.since is not None and s.since <= end < s.upto]\n",
+        "if s.since is not None and end < s.upto]\n",
+        _TESTS,
+    ),
+    Bug(
+        "the log is truncated beyond the materialized state",
+        ("S5",),
+        _LOG,
+        "                else segment.upto > covered\n",
+        "                else segment.upto > covered + 1\n",
+        _TESTS,
+    ),
+    Bug(
+        "a materialized state is laid under the segments before it",
+        ("S5",),
+        _LOG,
+        "    chain = [max(wholes, key=lambda segment: segment.upto)]\n",
+        "    chain = [min(wholes, key=lambda segment: segment.upto)]\n",
+        _TESTS,
+    ),
+    Bug(
+        "older segments are laid over newer ones",
+        ("S5",),
+        _LOG,
+        "        files += segment.files.get(state, ())\n",
+        "        files = [*segment.files.get(state, ()), *files]\n",
+        _TESTS,
+    ),
+    Bug(
+        "a segment is deleted while a checkpoint refers to it",
+        ("S5", "S4"),
+        _LOG,
+        "        self.free = tuple(segment for segment in self.free if segment not in own)\n",
+        "",
+        _TESTS,
+        is_scheduled=True,
+    ),
+    Bug(
+        "a segment that newer ones replace stays for ever",
+        ("S5", "S4"),
+        _LOG,
+        "        return _deletable(unneeded)\n\n\ndef files_of",
+        "        return []\n\n\ndef files_of",
+        _TESTS,
+    ),
+    Bug(
+        "a log refers to a checkpoint that is under way",
+        ("S5", "S4"),
+        _LOG,
+        "        return self.completed[max(older)] if older else ()\n",
+        "        return self.newest()\n",
+        _TESTS,
+    ),
+    Bug(
+        "a log builds on a restored checkpoint that the job does not own",
+        ("S5", "C16"),
+        _LOG,
+        "if c < checkpoint and c != self.unclaimed]\n",
+        "if c < checkpoint]\n",
+        _TESTS,
+    ),
+    Bug(
+        "a log grows with every checkpoint",
+        ("S5",),
+        _LOG,
+        "        chain, weight = chain[:-1], weight + last.weight\n",
+        "        break\n",
+        _TESTS,
+    ),
+    Bug(
+        "the backend forgets changes that are not durable",
+        ("S5",),
+        _LOG,
+        "        position = min(position, segment.since)\n",
+        "        continue\n",
+        _TESTS,
+    ),
+    Bug(
+        "a materialization that failed is never tried again",
+        ("S5",),
+        _LOG,
+        "        self.is_materializing = False\n",
+        "        self.is_materializing = whole is None\n",
+        _TESTS,
+    ),
+    Bug(
+        "a change of an entry in RocksDB is not remembered",
+        ("S5",),
+        "weir.state.rocksdb.write_buffer",
+        "            self._changed.add(prefix)\n",
+        "            self._changed.add(b'')\n",
+        _BACKENDS,
+    ),
+    Bug(
+        "aggregates that were written back to RocksDB are not logged",
+        ("S5",),
+        "weir.state.rocksdb.aggregate_changes",
+        "        self._take_rows(table)\n        self._generation += 1\n",
+        "        self._rows.drain()\n        self._generation += 1\n",
+        _AGGREGATES,
+    ),
+    Bug(
+        "the oldest capture is the first to be forgotten",
+        ("S5",),
+        "weir.state.memory.snapshot_diff",
+        "            del self._captured[sorted(self._captured)[1]]\n",
+        "            del self._captured[min(self._captured)]\n",
+        ("tests/weir/state/test_snapshot_diff.py",),
+    ),
+    Bug(
+        "a log is replayed however long it is",
+        ("S5",),
+        _LOG,
+        "        return is_long or is_due or size.segments >= MOST_SEGMENTS\n",
+        "        return is_due\n",
+        _TESTS,
+    ),
+)
