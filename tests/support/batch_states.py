@@ -63,6 +63,7 @@ class Subtask:
             1,
             lambda: Millis(0),
             is_incremental=True,
+            is_logged=True,
         )
         self.backend = make(place, KEYS)
         self.sums = self.backend.aggregates(SUMS, WINDOWED, "window_end")
