@@ -14,7 +14,6 @@ from weir.ports.operators import NativeInstance
 from weir.slot.file_storage import Segment
 from weir.storage.local_copies import Owner
 
-
 LOGGED = re.compile(r"-p\d+-e\d+-a\d+$")
 """The names of files that go up between checkpoints."""
 

@@ -99,6 +99,7 @@ def _of_aggregation(head: AggregateHead, shapes: list[StateSchema]) -> Iterator[
             )
             continue
         try:
+            table.check_keys(stored.keys)
             table.places(pa.schema((*stored.keys, *stored.fields)))
         except JobRejected as refused:
             yield refused

@@ -5,9 +5,14 @@ in a list of this process, or in a file on the executor's disk. The mailbox's th
 this; only what a capture hands over is called from an upload's thread, while the state continues to
 change (spec S2, S3).
 
-Running aggregates are updated by whole batches, and a backend answers with row numbers. All other
-states are those of one key at a time: the operator announces the keys of a batch with ``prefetch``,
-moves to a key with ``seek``, uses the states, and calls ``settle`` where something was taken away.
+Running aggregates are updated by whole batches, and a backend answers with row numbers. Batch
+states keep rows of columns, and take and give whole batches of them. All other states are those of
+one key at a time: the operator announces the keys of a batch with ``prefetch``, moves to a key with
+``seek``, uses the states, and calls ``settle`` where something was taken away.
+
+What event time makes obsolete is found by its time, in portions: the cost is that of what has
+expired, never of what is kept. Nothing disappears by itself, because an operator may have to emit
+it first.
 
 Files are the same for every backend: Arrow files by key group, so one backend restores what another
 wrote to a savepoint.
@@ -15,7 +20,7 @@ wrote to a savepoint.
 
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -159,13 +164,85 @@ class AggregateState(Protocol):
         """Take the rows in. Returns the row number of each row's key."""
 
     def rows(self, row_numbers: RowNumbers) -> list[pa.Array]:
-        """The key columns, then the aggregates as they stand, of the keys with these numbers."""
+        """The key columns, the namespace if there is one, and the aggregates as they stand."""
 
     def remove(self, row_numbers: RowNumbers) -> None:
         """Forget the keys with these numbers, and use their room again.
 
         The numbers must not be used afterwards. A key that comes again begins afresh.
         """
+
+    def expired(self, until: Millis, most: int) -> RowNumbers:
+        """Some keys whose namespace is at most that: none only if there are no more.
+
+        They are the same ones until they are removed. Tumbling and sliding windows emit these when
+        the watermark has passed their end. They count for ``needs_flush`` as updated rows do.
+        """
+
+    def merge(self, sources: Sequence[pa.Array], targets: Sequence[pa.Array]) -> RowNumbers:
+        """Move the aggregates of each source into those of the target beside it.
+
+        Sources and targets are columns of keys with the namespace; sources are distinct, and none
+        is a target. Session windows that grow together need it. Returns the targets' row numbers;
+        the sources begin afresh if they come again.
+        """
+
+
+class Found(NamedTuple):
+    """What there is of some keys."""
+
+    is_present: npt.NDArray[np.bool_]
+    """For each key that was asked for."""
+    rows: Batch
+    """Of the keys that are present, in the order of these."""
+
+
+class Matches(NamedTuple):
+    """Rows beside the keys that were asked for; a key may have none, and a row may come twice."""
+
+    positions: npt.NDArray[np.int64]
+    """Which key, for each row; in ascending order."""
+    rows: Batch
+
+
+class BatchValueState(State, Protocol):
+    """One row of columns for each key; ``dropDuplicates`` keeps in it what it has seen.
+
+    Batches have the key columns and the declared ones under their names. Of equal keys in one
+    batch, the last counts.
+    """
+
+    def get(self, keys: Batch) -> Found: ...
+    def put(self, rows: Batch) -> None: ...
+    def remove(self, rows: Batch) -> None:
+        """Forget the rows with these keys, those that are there."""
+
+    def expired(self, until: Millis, most: int) -> Batch:
+        """Some rows whose time is at most that, the same ones until they are removed or put later.
+
+        There are none only if there are no more.
+        """
+
+
+class BatchListState(State, Protocol):
+    """Any number of rows for each key; joins keep the rows of a side in it.
+
+    Rows that the state hands out have a column more, ``state.ordinal``, which tells apart the rows
+    of a key. ``put`` and ``remove`` take such rows back.
+    """
+
+    def append(self, rows: Batch) -> None: ...
+    def match(self, keys: Batch) -> Matches:
+        """The rows with these keys, where null is a key like others."""
+
+    def put(self, rows: Batch) -> None:
+        """Replace them, such as with the mark that an outer join has emitted them."""
+
+    def remove(self, rows: Batch) -> None:
+        """Forget those that are there."""
+
+    def expired(self, until: Millis, most: int) -> Batch:
+        """As of a ``BatchValueState``."""
 
 
 class KeyedBackend(Protocol):
@@ -176,8 +253,23 @@ class KeyedBackend(Protocol):
 
     # -- declarations, before ``restore``
 
-    def aggregates(self, aggregates: Sequence[Aggregation], schema: pa.Schema) -> AggregateState:
-        """For rows of this schema; refuses what cannot be aggregated."""
+    def aggregates(
+        self, aggregates: Sequence[Aggregation], schema: pa.Schema, namespace: str | None = None
+    ) -> AggregateState:
+        """For rows of this schema; refuses what cannot be aggregated.
+
+        A namespace is a column of 64-bit integers or timestamps, never null, that is part of the
+        key and not of its key group, such as the end of a window.
+        """
+
+    def batch_value_state(
+        self, name: str, values: Sequence[pa.Field], time: str | None = None
+    ) -> BatchValueState:
+        """Rows expire by the time: a value of 64-bit integers or timestamps, never null."""
+
+    def batch_list_state(
+        self, name: str, values: Sequence[pa.Field], time: str | None = None
+    ) -> BatchListState: ...
 
     def value_state(self, name: str, rows: Rows, ttl_ms: int | None = None) -> ValueState: ...
     def list_state(self, name: str, rows: Rows, ttl_ms: int | None = None) -> ListState: ...

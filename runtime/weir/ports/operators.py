@@ -4,7 +4,7 @@ The slot's one thread calls an operator; nothing here is ever called from two th
 capture hands over, which is called from an upload's thread while the operator continues.
 """
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
@@ -123,7 +123,7 @@ class Captured:
     """Makes sealed transactions durable; runs on an upload thread, and raising is a decline."""
     position: Position = NO_POSITION
     """In the changelog, if one is written."""
-    known: Container[int] | None = None
+    known: frozenset[int] | None = None
     """Since which positions, or checkpoints, changes are known; None: not said."""
     release: Callable[[], None] = nothing_to_release
     """Frees the old versions that were kept for this snapshot. Called once, from any thread."""
@@ -147,6 +147,23 @@ class NativeInstance:
     def name(self) -> str:
         """What the instance is called from now on, should it be opened."""
         return self.directory.rpartition("/")[2]
+
+
+def together(parts: Sequence[Captured]) -> Captured:
+    """The keyed state of several captures, as one; only a single one can be native."""
+    if len(parts) == 1:
+        return parts[0]
+
+    def release() -> None:
+        for part in parts:
+            part.release()
+
+    known = [part.known for part in parts if part.known is not None]
+    return Captured(
+        keyed=tuple(piece for part in parts for piece in part.keyed),
+        release=release,
+        known=frozenset.intersection(*known) if known else None,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,8 @@ class LoggedBackend:
         self._position = START
         self.cursor = backend.cursor
         self.aggregates = backend.aggregates
+        self.batch_value_state = backend.batch_value_state
+        self.batch_list_state = backend.batch_list_state
         self.value_state = backend.value_state
         self.list_state = backend.list_state
         self.map_state = backend.map_state

@@ -43,6 +43,10 @@ class KeyedState:
     table: pa.Table
     key_columns: tuple[str, ...]
 
+    @property
+    def key_fields(self) -> list[pa.Field]:
+        return [self.table.schema.field(name) for name in self.key_columns]
+
 
 @dataclass(frozen=True, slots=True)
 class _Index:

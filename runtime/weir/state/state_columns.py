@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from weir.ports.keyed_state import Rows
 
-VALUE, LIST, MAP, TIMER = "value", "list", "map", "timers"
+VALUE, LIST, MAP, TIMER, ROWS = "value", "list", "map", "timers", "rows"
 """The kinds of state."""
 
 ORDINAL = pa.field("state.ordinal", pa.int64(), nullable=False)

@@ -29,7 +29,7 @@ class Header:
 
     name: str
     kind: str
-    """value, list, map, timers or aggregates."""
+    """value, list, map, timers, rows or aggregates."""
     schema: pa.Schema
     """The key group, the key columns, then the state's own."""
     key_columns: tuple[str, ...]

@@ -33,7 +33,7 @@ class StateSchema:
 
     name: str
     kind: str
-    """value, list, map, timers or aggregates."""
+    """value, list, map, timers, rows or aggregates."""
     keys: tuple[pa.Field, ...]
     fields: tuple[pa.Field, ...]
     is_layer: bool = False

@@ -22,6 +22,7 @@ from weir.state.memory.copy_on_write import CopyOnWrite, Frozen
 from weir.state.memory.free_rows import LiveCaptures
 from weir.state.memory.key_index import KeyIndex
 from weir.state.memory.number_index import RowNumbers
+from weir.state.memory.sorted_runs import SortedRuns
 from weir.state.schema_evolution import widens
 from weir.wire.numpy_columns import arrow_of, validity_of, values_of
 from weir.wire.struct_keys import nullable_inside
@@ -33,10 +34,17 @@ class AggregateTable:
     """Aggregates by key. Belongs to the mailbox thread."""
 
     def __init__(
-        self, keys: Sequence[str], aggregates: Sequence[Aggregation], schema: pa.Schema
+        self,
+        keys: Sequence[str],
+        aggregates: Sequence[Aggregation],
+        schema: pa.Schema,
+        namespace: str | None = None,
     ) -> None:
         """For rows of this schema; refuses what cannot be a key or cannot be aggregated."""
         self._keys = [schema.field(key) for key in keys]
+        self._by_namespace = None if namespace is None else SortedRuns()
+        if namespace is not None:
+            self._keys.append(schema.field(namespace))
         self._index = KeyIndex(self._keys)
         self._aggregates = [aggregated_column(each, schema) for each in aggregates]
         kept = dict.fromkeys(one for each in self._aggregates for one in each.accumulators)
@@ -53,6 +61,11 @@ class AggregateTable:
     def size(self) -> int:
         """All row numbers are below."""
         return self._index.size
+
+    @property
+    def key_fields(self) -> tuple[pa.Field, ...]:
+        """The namespace, if there is one, is the last of them."""
+        return tuple(self._keys)
 
     @property
     def accumulators(self) -> tuple[Accumulator, ...]:
@@ -73,7 +86,7 @@ class AggregateTable:
 
     def row_numbers(self, batch: pa.RecordBatch) -> RowNumbers:
         """The row of each row's key; keys that are new have an initial row now."""
-        return self._row_numbers_of([batch.column(field.name) for field in self._keys])
+        return self.rows_of([batch.column(field.name) for field in self._keys])
 
     def fold(self, row_numbers: RowNumbers, batch: pa.RecordBatch) -> None:
         """Take the rows into the rows of their keys."""
@@ -106,7 +119,21 @@ class AggregateTable:
             array[row_numbers] = one.initial
         is_kept[row_numbers] = False
         self._index.remove(row_numbers, self._captures.newest)
+        if self._by_namespace is not None:
+            self._by_namespace.drop(row_numbers)
         return keys
+
+    def expired(self, until: int, most: int) -> RowNumbers:
+        """Rows whose namespace is at most that; the same ones until they are removed."""
+        assert self._by_namespace is not None, "these aggregates were declared without a namespace"
+        return self._by_namespace.until(until, most)
+
+    def merge(self, sources: RowNumbers, targets: RowNumbers) -> None:
+        """Take the aggregates of each source into those of its target; no row is both."""
+        *accumulators, _ = self._columns.arrays
+        with np.errstate(over="ignore", invalid="ignore"):
+            for one, array in zip(self._accumulators, accumulators, strict=True):
+                one.reduction.merge.at(array, targets, array[sources])
 
     def keys_of(self, row_numbers: RowNumbers) -> list[pa.Array]:
         """The key columns of these rows."""
@@ -141,7 +168,7 @@ class AggregateTable:
         self._index.reserve(self.size + table.num_rows)
         self._columns.reserve(self.size + table.num_rows)
         for batch in table.to_batches():
-            row_numbers = self._row_numbers_of(batch.columns[: len(self._keys)])
+            row_numbers = self.rows_of(batch.columns[: len(self._keys)])
             accumulators = self._columns.arrays[: len(self._accumulators)]
             for array, place in zip(accumulators, places, strict=True):
                 # Where nothing was counted, a fresh row has what is needed already.
@@ -151,11 +178,11 @@ class AggregateTable:
     def remove_keys(self, table: pa.Table) -> None:
         """Forget these keys, whether they are there or not; a key may come twice."""
         for batch in table.to_batches():
-            self.remove(self._row_numbers_of(batch.columns[: len(self._keys)]))
+            self.remove(self.rows_of(batch.columns[: len(self._keys)]))
 
     def places(self, stored: pa.Schema) -> list[int]:
         """Which column has which accumulator; refuses what cannot be taken over (spec S12)."""
-        self._check_keys(stored)
+        self.check_keys(list(stored)[: len(self._keys)])
         return [self._place_of(one, stored) for one in self._accumulators]
 
     def _rows_of(
@@ -168,19 +195,24 @@ class AggregateTable:
         present = row_numbers if valid is None else row_numbers[valid]
         return present, present
 
-    def _row_numbers_of(self, keys: Sequence[pa.Array]) -> RowNumbers:
+    def rows_of(self, keys: Sequence[pa.Array]) -> RowNumbers:
+        """The rows of these keys, about to be written to; keys that are new have an initial row."""
         if self._has_removed:
             self._index.reuse(self._captures.oldest)
         row_numbers = self._index.row_numbers(keys)
         self._columns.reserve(self.size)
         self._columns.before_write(row_numbers)
+        if self._by_namespace is not None:
+            new = self._index.inserted
+            self._by_namespace.add(values_of(self._index.halves_of(new)[1]), new)
         if self._has_removed:
             self._columns.arrays[-1][row_numbers] = True
         return row_numbers
 
-    def _check_keys(self, stored: pa.Schema) -> None:
+    def check_keys(self, stored: Sequence[pa.Field]) -> None:
+        """Refuse a file with other key columns; without its namespace, windows would be one."""
         wanted = [(field.name, nullable_inside(field.type)) for field in self._keys]
-        found = [(field.name, nullable_inside(field.type)) for field in stored][: len(wanted)]
+        found = [(field.name, nullable_inside(field.type)) for field in stored]
         if found != wanted:
             raise JobRejected(
                 f"the state was kept by {_listed(found)}",

@@ -38,6 +38,9 @@ class _ColumnIndex(Protocol):
 
     def row_numbers(self, column: pa.Array) -> RowNumbers: ...
 
+    def find(self, column: pa.Array) -> RowNumbers:
+        """The same, with ``NO_ROW`` for values that are not there."""
+
     def values_of(self, row_numbers: RowNumbers | slice) -> pa.Array: ...
 
     def remove(self, row_numbers: RowNumbers, capture: int) -> None:
@@ -72,6 +75,11 @@ class _FixedWidth:
         row_numbers = np.full(len(column), self._null, np.int64)
         row_numbers[valid] = self._index.row_numbers(numbers[valid])
         return row_numbers
+
+    def find(self, column: pa.Array) -> RowNumbers:
+        row_numbers = self._index.find(self._encode(column))
+        valid = validity_of(column)
+        return row_numbers if valid is None else np.where(valid, row_numbers, self._null)
 
     def values_of(self, row_numbers: RowNumbers | slice) -> pa.Array:
         numbers = self._index.numbers_of(row_numbers)
@@ -122,6 +130,14 @@ class _Varying:
         distinct = list(map(self._row_numbers.get, values))
         if None in distinct:
             distinct = list(map(self._row_number, values))
+        codes: npt.NDArray[np.int32] = values_of(encoded.indices)
+        return np.array(distinct, np.int64)[codes]
+
+    def find(self, column: pa.Array) -> RowNumbers:
+        encoded = column.dictionary_encode(null_encoding="encode")
+        distinct = [
+            self._row_numbers.get(value, NO_ROW) for value in encoded.dictionary.to_pylist()
+        ]
         codes: npt.NDArray[np.int32] = values_of(encoded.indices)
         return np.array(distinct, np.int64)[codes]
 
@@ -212,6 +228,28 @@ class KeyIndex:
                 left.add(numbers >> _HALF)
                 right.add(numbers & _LOW_HALF)
         return row_numbers
+
+    def find(self, keys: Sequence[pa.Array]) -> RowNumbers:
+        """The row number of each row, or ``NO_ROW``; one that was removed may still be found.
+
+        Of the first key columns only, the number that the rows with these values share.
+        """
+        first, *others = (leaf for column in keys for leaf in leaves_of(column))
+        row_numbers = self._columns[0].find(first)
+        for pair, column, values in zip(self._pairs, self._columns[1:], others, strict=False):
+            # What lacks a half is negative, and no pair is.
+            row_numbers = pair.find(row_numbers << _HALF | column.find(values))
+        return row_numbers
+
+    @property
+    def inserted(self) -> RowNumbers:
+        """The row numbers that the last call gave to new keys, of two or more flat columns."""
+        return np.concatenate([np.empty(0, np.int64), *self._pairs[-1].inserted])
+
+    def halves_of(self, row_numbers: RowNumbers) -> tuple[RowNumbers, pa.Array]:
+        """What the columns before the last are found by, and the last one, of these rows."""
+        numbers = self._pairs[-1].numbers_of(row_numbers)
+        return numbers >> _HALF, self._columns[-1].values_of(numbers & _LOW_HALF)
 
     def remove(self, row_numbers: RowNumbers, capture: int) -> None:
         """Forget the keys of these rows, each of which is there, behind that capture."""

@@ -6,13 +6,12 @@ import pyarrow as pa
 
 from weir.core.ids import CheckpointId
 from weir.core.snapshots import KeyGroupRange
-from weir.ports.keyed_state import AGGREGATES_FILE, Aggregation, RowNumbers
-from weir.ports.operators import Batch, Captured, KeyedSnapshot
-from weir.state.layer_merge import layer_of, split_removed
+from weir.ports.keyed_state import AGGREGATES_FILE, RowNumbers
+from weir.ports.operators import Batch
 from weir.state.memory.aggregate_table import AggregateTable
-from weir.state.memory.change_history import CapturedChanges, ChangeHistory
+from weir.state.memory.table_snapshot import TableFiles, TableSnapshots
 from weir.state.restored_rows import Keys
-from weir.state.snapshot_files import KeyedState, write_keyed
+from weir.state.snapshot_files import KeyedState
 
 
 class MemoryAggregates:
@@ -20,18 +19,19 @@ class MemoryAggregates:
 
     def __init__(
         self,
+        table: AggregateTable,
         keys: Keys,
-        aggregates: Sequence[Aggregation],
-        schema: pa.Schema,
         groups: KeyGroupRange,
         *,
         is_incremental: bool,
     ) -> None:
-        self._keys = keys
-        self._groups = groups
-        self._table = AggregateTable(keys.names, aggregates, schema)
-        self._history = ChangeHistory() if is_incremental else None
+        self._table = table
+        files = TableFiles(AGGREGATES_FILE, keys, self._table.key_fields, groups)
+        self._snapshots = TableSnapshots(files, self._table, is_incremental=is_incremental)
         self.rows = self._table.rows
+        self.expired = self._table.expired
+        self.capture = self._snapshots.capture
+        self.completed = self._snapshots.completed
 
     @property
     def size(self) -> int:
@@ -39,55 +39,21 @@ class MemoryAggregates:
 
     def update(self, batch: Batch) -> RowNumbers:
         row_numbers = self._table.update(batch)
-        if self._history is not None:
-            self._history.changed(row_numbers, self._table.size)
+        self._snapshots.changed(row_numbers)
         return row_numbers
 
     def remove(self, row_numbers: RowNumbers) -> None:
-        keys = self._table.remove(row_numbers)
-        if self._history is not None:
-            table = pa.Table.from_arrays(keys, schema=pa.schema(self._keys.fields))
-            self._history.removed(table, self._table.size)
+        self._snapshots.removed(self._table.remove(row_numbers))
 
-    def capture(self, checkpoint: CheckpointId) -> Captured:
-        captured = self._table.capture()
-        past = (
-            self._history.captured(checkpoint) if self._history is not None else CapturedChanges(())
-        )
-
-        def since(base: CheckpointId) -> pa.Buffer | None:
-            row_numbers = past.changed_since(base)
-            if row_numbers is None:
-                return None
-            return self._write(layer_of(captured.read(row_numbers), past.removed_since(base)))
-
-        def whole() -> pa.Buffer:
-            return self._write(captured.read())
-
-        piece = KeyedSnapshot(self._groups, whole, AGGREGATES_FILE, since)
-        return Captured(keyed=(piece,), release=captured.release, known=past.known)
+    def merge(self, sources: Sequence[pa.Array], targets: Sequence[pa.Array]) -> RowNumbers:
+        merged, row_numbers = self._table.rows_of(sources), self._table.rows_of(targets)
+        self._table.merge(merged, row_numbers)
+        self._snapshots.changed(row_numbers)
+        self.remove(merged)
+        return row_numbers
 
     def restore(self, files: Sequence[KeyedState], checkpoint: CheckpointId) -> None:
         """The files come in the order they were laid."""
-        is_as_it_was = True
         for state in files:
-            removed, table = split_removed(state.table)
-            if removed is not None:
-                self._table.remove_keys(removed)
-            self._table.load(table)
-            # What is of other types now cannot be laid over the files of then.
-            is_as_it_was &= table.schema.equals(self._table.schema)
-        if self._history is not None and is_as_it_was:
-            self._history.restored(checkpoint)
-
-    def completed(self, checkpoint: CheckpointId) -> None:
-        if self._history is not None:
-            self._history.completed(checkpoint)
-
-    def _write(self, table: pa.Table) -> pa.Buffer:
-        names = self._keys.names
-        keys = [column.combine_chunks() for column in table.columns[: len(names)]]
-        groups = self._keys.groups(keys)
-        first, last = self._groups
-        assert ((groups >= first) & (groups <= last)).all(), "every key here is of our key groups"
-        return write_keyed(AGGREGATES_FILE, table, groups, names, self._keys.max_parallelism)
+            self._table.check_keys(state.key_fields)
+        self._snapshots.restore((state.table for state in files), checkpoint)

@@ -9,11 +9,14 @@ from weir.core.changelog import Position
 from weir.core.ids import CheckpointId
 from weir.core.key_groups import range_of
 from weir.ports.keyed_state import AGGREGATES_FILE, Aggregation, Key, Rows, TimeMode
-from weir.ports.operators import Captured, RestoredState, TaskInfo
+from weir.ports.operators import Captured, RestoredState, TaskInfo, together
+from weir.state.batch_rows import BatchRows
 from weir.state.layer_merge import merge_layers
 from weir.state.memory import keyed_snapshot
+from weir.state.memory.aggregate_table import AggregateTable
 from weir.state.memory.keyed_states import KeyedColumn, ListState, MapState, ValueState
 from weir.state.memory.memory_aggregates import MemoryAggregates
+from weir.state.memory.memory_rows import MemoryRows
 from weir.state.memory.row_index import RowIndex
 from weir.state.memory.snapshot_diff import RememberedCaptures
 from weir.state.memory.timers import Timers
@@ -33,7 +36,7 @@ EXPIRING = (ExpiringValueState, ExpiringListState, ExpiringMapState)
 
 
 class MemoryBackend:
-    """The state of one subtask's keys: running aggregates, or states of one key at a time."""
+    """The state of one subtask's keys."""
 
     def __init__(self, place: TaskInfo, keys: Sequence[pa.Field]) -> None:
         self._place = place
@@ -44,7 +47,8 @@ class MemoryBackend:
         self._expiring: list[Expiring] = []
         self._cleanup = ExpiredStateCleanup(self._row_index)
         self._versions = RememberedCaptures()
-        self._aggregates: MemoryAggregates | None = None
+        self._tables: dict[str, MemoryAggregates | MemoryRows] = {}
+        """What is used by whole batches: running aggregates and batch states."""
         self.cursor = self._row_index.cursor
         # Asked for each key, so these are the index's own methods.
         self.seek = self._row_index.seek
@@ -52,11 +56,32 @@ class MemoryBackend:
 
     # -- declarations
 
-    def aggregates(self, aggregates: Sequence[Aggregation], schema: pa.Schema) -> MemoryAggregates:
-        self._aggregates = MemoryAggregates(
-            self._keys, aggregates, schema, self._groups, is_incremental=self._place.is_incremental
+    def aggregates(
+        self, aggregates: Sequence[Aggregation], schema: pa.Schema, namespace: str | None = None
+    ) -> MemoryAggregates:
+        table = MemoryAggregates(
+            AggregateTable(self._keys.names, aggregates, schema, namespace),
+            self._keys,
+            self._groups,
+            is_incremental=self._place.is_incremental,
         )
-        return self._aggregates
+        self._tables[AGGREGATES_FILE] = table
+        return table
+
+    def batch_value_state(
+        self, name: str, values: Sequence[pa.Field], time: str | None = None
+    ) -> MemoryRows:
+        return self._rows(BatchRows(name, self._keys, tuple(values), time))
+
+    def batch_list_state(
+        self, name: str, values: Sequence[pa.Field], time: str | None = None
+    ) -> MemoryRows:
+        return self._rows(BatchRows(name, self._keys, tuple(values), time, has_ordinals=True))
+
+    def _rows(self, rows: BatchRows) -> MemoryRows:
+        incremental = self._place.is_incremental
+        self._tables[rows.name] = state = MemoryRows(rows, self._groups, is_incremental=incremental)
+        return state
 
     def value_state(self, name: str, rows: Rows, ttl_ms: int | None = None) -> ValueState:
         if ttl_ms is None:
@@ -79,6 +104,7 @@ class MemoryBackend:
         return self._declared(Timers(self._row_index, mode))
 
     def drop(self, name: str) -> None:
+        self._tables.pop(name, None)
         if (state := self._states.pop(name, None)) is not None:
             self._row_index.drop(state.column)
             self._expiring = [kept for kept in self._expiring if kept.column is not state.column]
@@ -111,26 +137,26 @@ class MemoryBackend:
         """Row numbers stay valid."""
 
     def capture(self, checkpoint: CheckpointId) -> Captured:
-        if self._aggregates is not None:
-            return self._aggregates.capture(checkpoint)
-        if not len(self._row_index) and not self._place.is_logged:
-            return Captured()
-        captured = self._capture_states()
-        known = frozenset(self._versions.known())
-        if self._place.is_incremental:
-            self._versions.remember(checkpoint, captured.versions)
-        return Captured(keyed=captured.keyed, release=captured.release, known=known)
+        parts = [table.capture(checkpoint) for table in self._tables.values()]
+        is_logged = self._place.is_logged and bool(self._states or not self._tables)
+        if len(self._row_index) or is_logged:
+            captured = self._capture_states()
+            known = frozenset(self._versions.known())
+            if self._place.is_incremental:
+                self._versions.remember(checkpoint, captured.versions)
+            parts.append(Captured(keyed=captured.keyed, release=captured.release, known=known))
+        return together(parts)
 
     def restore(self, restored_state: RestoredState) -> list[str]:
         files: dict[str, list[KeyedState]] = {}
         for groups, data in restored_state.keyed:
             state = read_keyed(data, groups)
             files.setdefault(state.name, []).append(state)
-        if self._aggregates is not None:
-            self._aggregates.restore(files.pop(AGGREGATES_FILE, []), restored_state.checkpoint)
+        for name, table in self._tables.items():
+            table.restore(files.pop(name, []), restored_state.checkpoint)
         unknown = [name for name in files if name not in self._states]
         changed = {name for name in files if name in self._states and self._load(files[name])}
-        if self._place.is_incremental and self._aggregates is None:
+        if self._place.is_incremental and self._states:
             # What is declared differently now cannot be laid over the files of then.
             versions = self._capture_states().versions
             kept = {name: of for name, of in versions.items() if name not in changed}
@@ -139,8 +165,8 @@ class MemoryBackend:
 
     def completed(self, checkpoint: CheckpointId) -> None:
         self._versions.completed(checkpoint)
-        if self._aggregates is not None:
-            self._aggregates.completed(checkpoint)
+        for table in self._tables.values():
+            table.completed(checkpoint)
 
     def truncated(self, position: Position) -> None:
         """Captures have positions where ``LoggedBackend`` stands before."""

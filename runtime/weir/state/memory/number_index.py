@@ -52,7 +52,7 @@ class NumberIndex:
     def row_numbers(self, numbers: Numbers) -> RowNumbers:
         """The row of each number; those that are new get one now."""
         self.inserted = []
-        row_numbers = self._find(numbers)
+        row_numbers = self.find(numbers)
         missing = np.flatnonzero(row_numbers == _FREE)
         if len(missing):
             row_numbers[missing] = self._insert(numbers[missing])
@@ -96,7 +96,8 @@ class NumberIndex:
         """A row that no number leads to."""
         return int(self._append(np.zeros(1, np.int64))[0])
 
-    def _find(self, numbers: Numbers) -> RowNumbers:
+    def find(self, numbers: Numbers) -> RowNumbers:
+        """The row of each number; ``NO_ROW`` where there is none."""
         cells = self._homes(numbers)
         row_numbers = self._cells.take(cells).astype(np.int64)
         # A free cell's row is -1, which reads some number and is no match anyway.

@@ -15,7 +15,6 @@ from weir.core.ids import CheckpointId
 from weir.ports.keyed_state import RowNumbers
 from weir.state.changed_rows import ChangedRows, distinct
 from weir.state.memory.aggregate_table import AggregateTable
-from weir.state.restored_rows import Keys
 from weir.state.rocksdb.changed_keys import ChangedKeys, KnownChanges
 
 
@@ -35,8 +34,8 @@ class TableChanges:
 class AggregateChanges:
     """Belongs to the mailbox thread."""
 
-    def __init__(self, keys: Keys) -> None:
-        self._schema = pa.schema(keys.fields)
+    def __init__(self, keys: Sequence[pa.Field]) -> None:
+        self._schema = pa.schema(keys)
         self._history: ChangedKeys[TableChanges] = ChangedKeys()
         self._rows = ChangedRows()
         self._keys: list[pa.Table] = []

@@ -35,6 +35,7 @@ from weir.state.rocksdb.key_codec import KeyCodec, bytes_of, group_bytes
 from weir.state.rocksdb.native_snapshot import file_without_rows, native_snapshot
 from weir.state.rocksdb.rocksdb_capture import RocksDBCapture
 from weir.state.rocksdb.rocksdb_memory import RocksDBMemory
+from weir.state.rocksdb.time_order import TimeOrder
 from weir.state.snapshot_files import (
     KEY_GROUP,
     ROWS_PER_BATCH,
@@ -43,7 +44,7 @@ from weir.state.snapshot_files import (
     write_keyed,
     write_sorted,
 )
-from weir.wire.numpy_columns import arrow_of, dtype_of
+from weir.wire.numpy_columns import arrow_of, dtype_of, values_of
 
 Array = npt.NDArray[Any]
 
@@ -52,7 +53,9 @@ MOST_ROWS = 1 << 18
 
 _BYTES_OF_A_KEY = 128
 _GROUP_BYTES = 2
-_FIRST, _BEHIND = b"\0\0", b"\xff\0"
+_BEHIND_KEYS = b"\x02"
+"""Keys begin with whether their first value is null, which is one of two bytes."""
+_NO_NUMBER = b"\0\0"
 
 
 class AccumulatorCodec:
@@ -85,7 +88,7 @@ class RocksDBAggregates:
     def __init__(
         self,
         keys: Keys,
-        requested: tuple[Sequence[Aggregation], pa.Schema],
+        requested: tuple[Sequence[Aggregation], pa.Schema, str | None],
         groups: KeyGroupRange,
         database: Database,
         memory: RocksDBMemory,
@@ -95,8 +98,11 @@ class RocksDBAggregates:
         self._groups = groups
         self._database = database
         self._memory = memory
-        self._codec = KeyCodec(keys.fields)
         self._table = self._new_table()
+        self._identity = self._table.key_fields
+        """The namespace, if there is one, is the last of them."""
+        self._codec = KeyCodec(self._identity)
+        self._order = None if requested[2] is None else TimeOrder(database, _NO_NUMBER)
         self._is_read = np.zeros(0, np.bool_)
         """Which rows of the table hold their key's aggregates; a row may get another key."""
         self._is_changed = np.zeros(0, np.bool_)
@@ -108,15 +114,14 @@ class RocksDBAggregates:
 
     def remember_changes(self) -> None:
         """From now on, captures say what has changed since earlier ones."""
-        self._log = AggregateChanges(self._keys)
+        self._log = AggregateChanges(self._identity)
 
     @property
     def size(self) -> int:
         return self._table.size
 
     def update(self, batch: Batch) -> RowNumbers:
-        row_numbers = self._table.row_numbers(batch)
-        self._read_new(row_numbers)
+        row_numbers = self._of_table(self._table.row_numbers(batch))
         self._table.fold(row_numbers, batch)
         if self._log is not None:
             self._log.changed(row_numbers, self._table.size)
@@ -132,6 +137,33 @@ class RocksDBAggregates:
         self._is_changed[row_numbers] = False
         self._settle()
         self._delete(keys)
+
+    def expired(self, until: int, most: int) -> RowNumbers:
+        """Those of the table come first, so the entries that follow are not in it."""
+        row_numbers = self._table.expired(until, most)
+        if len(row_numbers):
+            return row_numbers
+        assert self._order is not None, "these aggregates were declared without a namespace"
+        while found := self._order.until(until, most):
+            entries = self._order.leads_to(found)
+            values = self._database.multi_get(entries)
+            left_over = [one for one, value in zip(found, values, strict=True) if value is None]
+            self._database.write((entry, None) for entry in left_over)
+            kept = [one for one, value in zip(entries, values, strict=True) if value is not None]
+            if kept:
+                keys, _ = self._codec.decode(kept, _GROUP_BYTES)
+                return distinct(self._of_table(self._table.rows_of(keys)))
+        return np.empty(0, np.int64)
+
+    def merge(self, sources: Sequence[pa.Array], targets: Sequence[pa.Array]) -> RowNumbers:
+        merging = self._of_table(self._table.rows_of(sources))
+        row_numbers = self._of_table(self._table.rows_of(targets))
+        self._table.merge(merging, row_numbers)
+        self._is_changed[row_numbers] = True
+        if self._log is not None:
+            self._log.changed(row_numbers, self._table.size)
+        self.remove(merging)
+        return row_numbers
 
     def rows(self, row_numbers: RowNumbers) -> list[pa.Array]:
         return self._table.rows(row_numbers)
@@ -167,10 +199,11 @@ class RocksDBAggregates:
                 table.release()
             self._write_rows(*read[0])
 
+        keeps_files = keeps_files and self._order is None  # which its files do not describe
         capture = RocksDBCapture(self._database, write, keeps_files=keeps_files)
         self._capture = capture
         path = self._database.path.with_suffix(f".{checkpoint}")
-        writing = AggregatesWriting(capture, self._keys, self._table.accumulators, path, held, past)
+        writing = AggregatesWriting(capture, self._keys, self._table, path, held, past)
         piece = KeyedSnapshot(self._groups, writing.whole, AGGREGATES_FILE, writing.since)
 
         def release() -> None:
@@ -206,11 +239,12 @@ class RocksDBAggregates:
         """Whether all files have the columns of today."""
         is_as_it_was = True
         for state in files:
+            self._table.check_keys(state.key_fields)
             removed, rows = split_removed(state.table)
             is_as_it_was &= rows.schema.equals(self._table.schema)
             self._table.places(rows.schema)
             for batch in () if removed is None else removed.to_batches():
-                self._delete(batch.columns[: len(self._keys.fields)])
+                self._delete(batch.columns[: len(self._identity)])
             for batch in rows.to_batches(max_chunksize=ROWS_PER_BATCH):
                 table = self._new_table()
                 table.load(pa.Table.from_batches([batch]))
@@ -221,10 +255,10 @@ class RocksDBAggregates:
         return AggregateTable(self._keys.names, *self._requested)
 
     def _entries(self, columns: Sequence[pa.Array]) -> list[bytes]:
-        return _entries_of(columns, self._keys)
+        return _entries_of(columns, self._keys, self._codec)
 
-    def _read_new(self, row_numbers: RowNumbers) -> None:
-        """Read the keys that the table did not have."""
+    def _of_table(self, row_numbers: RowNumbers) -> RowNumbers:
+        """The same rows of the table, after those that it did not have were read."""
         if self._table.size > len(self._is_read):
             longer = np.zeros(2 * self._table.size, np.bool_)
             longer[: len(self._is_read)] = self._is_read
@@ -237,6 +271,7 @@ class RocksDBAggregates:
             new = distinct(new)
             self._read(new)
             self._is_read[new] = True
+        return row_numbers
 
     def reads_as_stored(self, stored: pa.Schema) -> bool:
         """Whether entries of this schema are those of today; refuses what cannot be taken over."""
@@ -250,7 +285,11 @@ class RocksDBAggregates:
             self._capture = None
 
     def _delete(self, keys: Sequence[pa.Array]) -> None:
-        self._database.write((entry, None) for entry in self._entries(keys))
+        entries = self._entries(keys)
+        self._database.write((entry, None) for entry in entries + self._in_order(keys, entries))
+
+    def _in_order(self, keys: Sequence[pa.Array], entries: Sequence[bytes]) -> list[bytes]:
+        return [] if self._order is None else self._order.entries(values_of(keys[-1]), entries)
 
     def _read(self, row_numbers: RowNumbers) -> None:
         """Fill the rows of these keys."""
@@ -267,8 +306,10 @@ class RocksDBAggregates:
 
     def _write_rows(self, keys: Sequence[pa.Array], numbers: Sequence[Array]) -> None:
         if len(keys[0]):
-            values = self._accumulators.encode(numbers)
-            self._database.write_pairs(self._entries(keys), values)
+            entries = self._entries(keys)
+            ordered = self._in_order(keys, entries)
+            values = self._accumulators.encode(numbers) + [b""] * len(ordered)
+            self._database.write_pairs(entries + ordered, values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,17 +318,16 @@ class AggregatesWriting:
 
     capture: RocksDBCapture
     keys: Keys
-    accumulators: Sequence[Accumulator]
+    table: AggregateTable
     path: Path
     held: HeldKeys
     past: KnownChanges[TableChanges]
     """What changed before the capture, as far as it is known."""
 
     def whole(self) -> pa.Buffer:
-        rows = AggregateEntries(self.keys, self.accumulators)
-        entries = self.capture.snapshot().scan(_FIRST, _BEHIND)
-        header = FileHeader(AGGREGATES_FILE, self.keys.names, self.keys.max_parallelism)
-        return write_sorted(self.path, header, rows.schema, rows.batches(entries))
+        rows = AggregateEntries(self.table.key_fields, self.table.accumulators)
+        header = FileHeader(AGGREGATES_FILE, self._names(), self.keys.max_parallelism)
+        return write_sorted(self.path, header, rows.schema, rows.batches(self._entries()))
 
     def since(self, base: CheckpointId) -> pa.Buffer | None:
         """The keys that changed, with their aggregates at the capture, or gone."""
@@ -298,28 +338,41 @@ class AggregatesWriting:
         values = {entry: snapshot.get(entry) for entry in sorted(self._changed(intervals))}
         found = ((entry, value) for entry, value in values.items() if value is not None)
         missing = [entry for entry, value in values.items() if value is None]
-        rows = AggregateEntries(self.keys, self.accumulators)
+        rows = AggregateEntries(self.table.key_fields, self.table.accumulators)
         changed = pa.Table.from_batches(rows.batches(found), rows.schema)
         gone = [rows.keys_behind(missing)] if missing else []
         table = layer_of(changed.drop_columns([KEY_GROUP.name]), gone)
-        names, most = self.keys.names, self.keys.max_parallelism
-        groups = self.keys.groups(_whole(table.select(names)))
+        names, most = self._names(), self.keys.max_parallelism
+        groups = self.keys.groups(_whole(table.select(self.keys.names)))
         return write_keyed(AGGREGATES_FILE, table, groups, names, most)
+
+    def _names(self) -> list[str]:
+        return [field.name for field in self.table.key_fields]
+
+    def _entries(self) -> Iterator[Entry]:
+        """Those of aggregates: behind them in each key group are the entries of batch states."""
+        snapshot, groups = self.capture.snapshot(), self.keys.all_groups
+        for group in range(groups.first, groups.last + 1):
+            first = group.to_bytes(_GROUP_BYTES, "big")
+            yield from snapshot.scan(first, first + _BEHIND_KEYS)
 
     def _changed(self, intervals: Sequence[TableChanges]) -> set[bytes]:
         row_numbers, keys = merged(intervals)
-        entries = set(_entries_of(self.held.keys_of(row_numbers), self.keys))
-        return entries if keys is None else entries | set(_entries_of(_whole(keys), self.keys))
+        codec = KeyCodec(self.table.key_fields)
+        entries = set(_entries_of(self.held.keys_of(row_numbers), self.keys, codec))
+        if keys is not None:
+            entries.update(_entries_of(_whole(keys), self.keys, codec))
+        return entries
 
 
 class AggregateEntries:
     """Decodes entries to rows, in batches."""
 
-    def __init__(self, keys: Keys, accumulators: Sequence[Accumulator]) -> None:
+    def __init__(self, keys: Sequence[pa.Field], accumulators: Sequence[Accumulator]) -> None:
         self._accumulators = accumulators
-        self._codec = KeyCodec(keys.fields)
+        self._codec = KeyCodec(keys)
         self._numbers = AccumulatorCodec(accumulators)
-        self.schema = pa.schema([KEY_GROUP, *keys.fields, *_columns(accumulators)])
+        self.schema = pa.schema([KEY_GROUP, *keys, *_columns(accumulators)])
 
     def batches(self, entries: Iterator[Entry]) -> Iterator[pa.RecordBatch]:
         """By key group, as the entries come."""
@@ -343,9 +396,10 @@ class AggregateEntries:
         return pa.RecordBatch.from_arrays([groups, *columns, *kept], schema=self.schema)
 
 
-def _entries_of(columns: Sequence[pa.Array], keys: Keys) -> list[bytes]:
-    groups = group_bytes(keys.groups(columns))
-    return [g + key for g, key in zip(groups, KeyCodec(keys.fields).encode(columns), strict=True)]
+def _entries_of(columns: Sequence[pa.Array], keys: Keys, codec: KeyCodec) -> list[bytes]:
+    """A namespace is part of what identifies an entry, and not of what its key group goes by."""
+    groups = group_bytes(keys.groups(columns[: len(keys.fields)]))
+    return [group + key for group, key in zip(groups, codec.encode(columns), strict=True)]
 
 
 def _whole(table: pa.Table) -> list[pa.Array]:

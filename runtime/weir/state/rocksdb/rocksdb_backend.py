@@ -17,7 +17,9 @@ from weir.ports.operators import (
     NativeInstance,
     RestoredState,
     TaskInfo,
+    together,
 )
+from weir.state.batch_rows import BatchRows
 from weir.state.columns import columns_of, keys_of
 from weir.state.layer_merge import merge_layers
 from weir.state.restored_rows import Keys, check_readable
@@ -34,6 +36,7 @@ from weir.state.rocksdb.native_instances import (
 from weir.state.rocksdb.native_snapshot import native_snapshot
 from weir.state.rocksdb.rocksdb_aggregates import RocksDBAggregates
 from weir.state.rocksdb.rocksdb_memory import RocksDBMemory
+from weir.state.rocksdb.rocksdb_rows import RocksDBRows
 from weir.state.rocksdb.rocksdb_snapshot import (
     GROUP_BYTES,
     HEAD_BYTES,
@@ -55,6 +58,8 @@ from weir.state.working_directory import WorkingDirectory
 
 S = TypeVar("S", bound=StoredState)
 
+FIRST_BATCH_STATE = 0xF000
+"""The number of the first batch state, behind those of other states and the keys of aggregates."""
 SWEPT_AT_ONCE = 512
 """How many entries a call of ``expire`` looks at."""
 
@@ -71,7 +76,7 @@ class RocksDBBackends:
 
 
 class RocksDBBackend:
-    """The state of one subtask's keys: running aggregates, or states of one key at a time."""
+    """The state of one subtask's keys."""
 
     def __init__(
         self,
@@ -96,19 +101,40 @@ class RocksDBBackend:
         self._aggregates: RocksDBAggregates | None = None
         self._keeps_files = place.is_incremental and not place.is_logged
         """Whether checkpoints consist of RocksDB's files; a changelog lies over an open file."""
+        self._rows: dict[str, RocksDBRows] = {}
         self._encoded: dict[Key, tuple[bytes, bytes]] = {}
         self._swept = b""
         self.cursor = KeyCursor()
 
     # -- declarations
 
-    def aggregates(self, aggregates: Sequence[Aggregation], schema: pa.Schema) -> RocksDBAggregates:
+    def aggregates(
+        self, aggregates: Sequence[Aggregation], schema: pa.Schema, namespace: str | None = None
+    ) -> RocksDBAggregates:
+        requested = (aggregates, schema, namespace)
         self._aggregates = RocksDBAggregates(
-            self._keys, (aggregates, schema), self._groups, self._database, self._memory
+            self._keys, requested, self._groups, self._database, self._memory
         )
         if self._is_logged:
             self._aggregates.remember_changes()
         return self._aggregates
+
+    def batch_value_state(
+        self, name: str, values: Sequence[pa.Field], time: str | None = None
+    ) -> RocksDBRows:
+        return self._batch_state(BatchRows(name, self._keys, tuple(values), time))
+
+    def batch_list_state(
+        self, name: str, values: Sequence[pa.Field], time: str | None = None
+    ) -> RocksDBRows:
+        return self._batch_state(
+            BatchRows(name, self._keys, tuple(values), time, has_ordinals=True)
+        )
+
+    def _batch_state(self, rows: BatchRows) -> RocksDBRows:
+        number = (FIRST_BATCH_STATE + len(self._rows)).to_bytes(HEAD_BYTES - GROUP_BYTES, "big")
+        self._rows[rows.name] = state = RocksDBRows(rows, number, self._groups, self._database)
+        return state
 
     def value_state(self, name: str, rows: Rows, ttl_ms: int | None = None) -> RocksDBValueState:
         at = (name, self._next_number())
@@ -130,7 +156,8 @@ class RocksDBBackend:
         return self._declared(RocksDBTimers(number, stored, self.cursor, mode, self._keys_behind))
 
     def drop(self, name: str) -> None:
-        if (state := self._states.pop(name, None)) is not None:
+        state = self._states.pop(name, None) or self._rows.pop(name, None)
+        if state is not None:
             self._buffer.flush()
             delete_state(self._database, state.number, self._keys.all_groups)
 
@@ -188,8 +215,15 @@ class RocksDBBackend:
             self._aggregates.write_back()
 
     def capture(self, checkpoint: CheckpointId) -> Captured:
+        parts = [rows.capture() for rows in self._rows.values()]
         if self._aggregates is not None:
-            return self._aggregates.capture(checkpoint, keeps_files=self._keeps_files)
+            keeps_files = self._keeps_files and not self._states and not self._rows
+            parts.append(self._aggregates.capture(checkpoint, keeps_files=keeps_files))
+        if self._states or (self._is_logged and not parts):
+            parts.append(self._capture_states(checkpoint, keeps_files=not parts))
+        return together(parts)
+
+    def _capture_states(self, checkpoint: CheckpointId, *, keeps_files: bool) -> Captured:
         self._buffer.settle()
         is_empty = self._buffer.is_empty and next(self._database.scan(b"\0", BY_TIME), None) is None
         if is_empty and not self._is_logged:
@@ -197,7 +231,7 @@ class RocksDBBackend:
         past: KnownChanges[set[bytes]] = KnownChanges(())
         if self._is_logged:
             past = self._changes.captured(checkpoint, self._buffer.take_changed())
-        capture = self._buffer.freeze(keeps_files=self._keeps_files)
+        capture = self._buffer.freeze(keeps_files=keeps_files and self._keeps_files)
         states = sorted(filter(_is_kept, self._states.values()), key=_is_ours)
         described = [described_state(state, self._keys) for state in states]
         path = self._database.path
@@ -233,10 +267,12 @@ class RocksDBBackend:
             files.setdefault(state.name, []).append(state)
         if self._aggregates is not None:
             self._aggregates.restore(files.pop(AGGREGATES_FILE, []), restored_state.checkpoint)
+        for name, rows in self._rows.items():
+            rows.restore(files.pop(name, []))
         for name, layers in files.items():
             if name in self._states:
                 self._load(layers, is_over_native=bool(restored_state.native))
-        if self._is_logged and self._aggregates is None:
+        if self._is_logged and (self._states or self._aggregates is None):
             self._changes.begun(restored_state.checkpoint)
             self._buffer.remember_changes()
         return undeclared + [

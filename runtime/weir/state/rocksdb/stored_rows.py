@@ -62,7 +62,7 @@ def aggregates_in(
     """The accumulators of each key, by key group, which is the first column."""
     accumulators = [_accumulator(field) for field in list(schema)[len(keys.fields) :]]
     first, stop = (group.to_bytes(GROUP_BYTES, "big") for group in (groups.first, groups.last + 1))
-    return AggregateEntries(keys, accumulators).batches(source.scan(first, stop))
+    return AggregateEntries(keys.fields, accumulators).batches(source.scan(first, stop))
 
 
 def schema_of(stored: NativeState) -> StateSchema:
