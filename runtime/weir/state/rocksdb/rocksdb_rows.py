@@ -187,7 +187,7 @@ class RowsWriting:
         return write_sorted(self.path, header, schema, self._batches(schema))
 
     def _batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        groups = self.entries.rows.keys.max_parallelism
+        groups = self.entries.rows.keys.all_groups
         entries = entries_of(self.snapshot, self.entries.number, groups)
         while chunk := list(islice(entries, ROWS_PER_BATCH)):
             heads = b"".join(entry[:GROUP_BYTES] for entry, _ in chunk)
