@@ -12,7 +12,6 @@ from weir.core.snapshots import StateFile
 from weir.slot.file_storage import Segment
 from weir.storage.local_copies import Owner
 
-
 LOGGED = re.compile(r"-p\d+-e\d+-a\d+$")
 """The names of files that go up between checkpoints."""
 

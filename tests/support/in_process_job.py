@@ -227,7 +227,7 @@ class InProcessJob:
         exchange = Exchange(name, "127.0.0.1", SECRET, None)
         hand, files = SteppedExecutor(), FailingStateFiles(self._keeping)
         factory = StageFactory(graph, USUAL, backends_of(StateConfig()))
-        deployer = SubtaskDeployer(factory, files, SlotExecutors(hand, hand))
+        deployer = SubtaskDeployer(factory, files, SlotExecutors(hand, hand, hand))
         clock = ProcessClock(lambda: Millis(self.now), lambda: Millis(self.now))
         mailbox = Mailbox(deployer, exchange, driver.hear, clock)
         driver.slots[name] = SlotProcess(exchange, mailbox, hand, files)

@@ -135,11 +135,15 @@ class JobConfig(Model):
     def _against_changelog(self) -> Iterator[Problem]:
         storage, changelog = self.checkpointing.storage, self.state.changelog
         if changelog.enabled and (storage is None or is_memory(storage)):
-            yield changelog.problem(
-                "enabled",
-                "there is no storage for a log that slots and driver both reach",
-                "set checkpointing.storage to a directory, or enabled to false",
-            ).under("changelog").under("state")
+            yield (
+                changelog.problem(
+                    "enabled",
+                    "there is no storage for a log that slots and driver both reach",
+                    "set checkpointing.storage to a directory, or enabled to false",
+                )
+                .under("changelog")
+                .under("state")
+            )
 
     def _against_recovery(self) -> Iterator[Problem]:
         storage, recovery = self.checkpointing.storage, self.recovery

@@ -89,6 +89,8 @@ class SlotExecutors:
 
     uploading: Executor
     reading: Executor
+    materializing: Executor
+    """Whole states of changelogs, which must not hold up what checkpoints wait for."""
 
 
 class SubtaskFactory(Protocol):
