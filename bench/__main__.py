@@ -25,6 +25,7 @@ console = Console(highlight=False)
 JOB = Path(__file__).with_name("keyed_job.py")
 SLOW = Path(__file__).with_name("backpressure_job.py")
 CHANGING = Path(__file__).with_name("incremental_job.py")
+LOGGED = Path(__file__).with_name("changelog_job.py")
 RESTORED = Path(__file__).with_name("restore_job.py")
 MANY = Path(__file__).with_name("many_jobs.py")
 PEER = Path(__file__).with_name("structured_streaming.py")
@@ -149,6 +150,30 @@ def incremental() -> None:
             f"{figures['state_bytes']:,} bytes",
             f"{figures['written_bytes']:,} bytes",
         )
+    console.print(table)
+
+
+@app.command()
+def changelog(
+    megabytes: int = typer.Option(40, help="How much state the job has."),
+    rate: int = typer.Option(20_000, help="How many rows change it in a second."),
+    seconds: float = typer.Option(30.0, help="How long each run is measured."),
+) -> None:
+    """Checkpoints on S3 every 200 ms, with and without a changelog: how long they take."""
+    table = Table("checkpoints", "number", "state", "p50", "p99")
+    with tempfile.TemporaryDirectory() as directory, seaweed(Path(directory)) as s3:
+        for label, logged in (("whole", ()), ("changelog", ("--changelog",))):
+            wanted = ("--megabytes", str(megabytes), "--rate", str(rate), "--seconds", str(seconds))
+            storage = ("--storage", f"s3://{s3.bucket}/{label}")
+            run = Run(label, (*storage, *wanted, *logged), LOGGED, s3.environment())
+            figures = _figures(run)
+            table.add_row(
+                label,
+                str(figures["checkpoints"]),
+                f"{figures['state_bytes']:,} bytes",
+                f"{figures['p50_ms']} ms",
+                f"{figures['p99_ms']} ms",
+            )
     console.print(table)
 
 

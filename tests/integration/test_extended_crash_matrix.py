@@ -2,9 +2,11 @@
 
 One run with fixed circumstances goes through many deaths (``extended_crash_matrix``). Its last
 driver is drained. Besides the sink's content each run is asked whether it has seen what it is
-about: rows that were overtaken, kept and restored, and local copies that were read, or were not.
+about: rows that were overtaken, kept and restored, local copies that were read, or were not, and
+state that a changelog materialized.
 """
 
+import re
 from collections import Counter, deque
 from dataclasses import replace
 from itertools import islice
@@ -15,6 +17,7 @@ from extended_crash_matrix import (
     WIDTHS,
     Barriers,
     Change,
+    Changelog,
     Recovery,
     all_pairs,
     every_cell,
@@ -34,6 +37,9 @@ SPARES = 2
 
 MOST_MORE = 20
 """So many deaths more a run may need to see everything that it is about."""
+
+BETWEEN_CHECKPOINTS = re.compile(r"-p\d+-e\d+-a\d+$")
+"""How the changelog names what it writes."""
 
 NAMES = [f"{number}: {run.among}" for number, run in enumerate(RUNS)]
 
@@ -139,3 +145,8 @@ def lacking(job, run):
         yield "barriers that were in time"
     if Recovery.LOCAL in run.among.values and not reads:
         yield "local copies that were read"
+    files = {file.path for manifest in manifests for file in manifest.files()}
+    logged = [path for path in files if BETWEEN_CHECKPOINTS.search(path)]
+    show(f"{len(logged)} files that checkpoints refer to were written between them")
+    if Changelog.LOGGED in run.among.values and not logged:
+        yield "state that was materialized between checkpoints"

@@ -203,6 +203,14 @@ SHELL_BUGS = (
         (f"{_PYSPARK}/test_processor_layers.py",),
     ),
     Bug(
+        "a rescaled subtask adds to files of which others have a part",
+        ("S4", "S5", "S11"),
+        "weir.slot.subtask_deployment",
+        "        if not self._has_all_of(state_assignment):\n            return\n",
+        "",
+        ("tests/integration/test_rescaled_increments.py",),
+    ),
+    Bug(
         "an older layer hides a newer one",
         ("S4",),
         "weir.state.layer_merge",

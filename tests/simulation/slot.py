@@ -186,6 +186,7 @@ class Slot:
         executors = SlotExecutors(
             uploading=SimulatedExecutor(world, store.latency),
             reading=SimulatedExecutor(world, lambda: world.delay(1, 17)),
+            materializing=SimulatedExecutor(world, store.latency),
         )
         return SubtaskDeployer(
             SimulatedFactory(sim, driver.topology),

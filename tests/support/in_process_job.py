@@ -13,6 +13,7 @@ from time import monotonic
 from typing import cast
 
 from stepped_slots import SECRET, USUAL, SteppedExecutor
+from weir.api.state_config import StateConfig
 from weir.core import attempt as attempts
 from weir.core import restore_decision
 from weir.core.coordinator import events
@@ -38,7 +39,7 @@ from weir.slot.file_storage import Segment
 from weir.slot.mailbox import Mailbox
 from weir.slot.snapshot_storage import SnapshotStorage, SnapshotStorageSettings
 from weir.slot.subtask_deployment import SlotExecutors, StageFactory, SubtaskDeployer
-from weir.state.memory.memory_backend import MemoryBackend
+from weir.state.backends import backends_of
 from weir.storage.file_store import FileStore
 from weir.storage.job_log_store import JobLog
 from weir.wire.clocks import ProcessClock
@@ -225,8 +226,8 @@ class InProcessJob:
         graph = self.graph(driver.beginning.topology.slots_needed)
         exchange = Exchange(name, "127.0.0.1", SECRET, None)
         hand, files = SteppedExecutor(), FailingStateFiles(self._keeping)
-        factory = StageFactory(graph, USUAL, MemoryBackend)
-        deployer = SubtaskDeployer(factory, files, SlotExecutors(hand, hand))
+        factory = StageFactory(graph, USUAL, backends_of(StateConfig()))
+        deployer = SubtaskDeployer(factory, files, SlotExecutors(hand, hand, hand))
         clock = ProcessClock(lambda: Millis(self.now), lambda: Millis(self.now))
         mailbox = Mailbox(deployer, exchange, driver.hear, clock)
         driver.slots[name] = SlotProcess(exchange, mailbox, hand, files)

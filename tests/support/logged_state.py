@@ -8,7 +8,7 @@ import pyarrow as pa
 from stepped_slots import a_barrier
 from weir.core.changelog import ChangelogPolicy
 from weir.core.ids import CheckpointId, Millis
-from weir.core.snapshots import CheckpointKind, KeyedHandle, StateFile
+from weir.core.snapshots import CheckpointKind, KeyedHandle, KeyGroupRange, StateFile
 from weir.ports.keyed_state import BackendFactory, KeyedBackend
 from weir.ports.operators import RestoredState, TaskInfo
 from weir.slot.row_format import ArrowFormat
@@ -53,6 +53,15 @@ class LoggedState:
             self.log.restored(self.completed, by_state, merged=False)
         else:
             self.log.begun()
+
+    def begin_from(
+        self, backend: KeyedBackend, files: Sequence[tuple[KeyGroupRange, pa.Buffer]]
+    ) -> None:
+        """The backend restores files that the job may not share."""
+        self.backend = backend
+        self.log = StateLog(self.policy, ArrowFormat())
+        self.log.directory = "shared"
+        backend.restore(RestoredState(keyed=files))
 
     def content(self, file: StateFile) -> pa.Buffer:
         return pa.py_buffer(self.files[file.path])

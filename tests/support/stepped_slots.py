@@ -241,7 +241,7 @@ def stepped_slots(
     for number in range(max(placed.values()) + 1):
         exchange = Exchange(SlotId(f"slot-{number}"), "127.0.0.1", SECRET, None)
         uploading, reading = SteppedExecutor(), SteppedExecutor()
-        executors = SlotExecutors(uploading, reading)
+        executors = SlotExecutors(uploading, reading, uploading)
         factory = StageFactory(graph, alignment, MemoryBackend)
         deployer = SubtaskDeployer(factory, SnapshotStorage(storage), executors)
         clock = ProcessClock(lambda: Millis(job.now), lambda: Millis(job.now + job.skew))

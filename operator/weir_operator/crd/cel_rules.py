@@ -111,12 +111,6 @@ def job_rules() -> Iterator[Rule]:
 def _across_the_spec() -> Iterator[Rule]:
     yield Rule(
         "spec",
-        f"!self.state.changelog.enabled || ({DURABLE})",
-        "there is no storage for a log; set checkpointing.storage, or enabled to false",
-        ".state.changelog.enabled",
-    )
-    yield Rule(
-        "spec",
         "!has(self.maxParallelism) || self.parallelism <= self.maxParallelism",
         "every subtask needs a key group, of which there are maxParallelism; lower parallelism",
         ".parallelism",

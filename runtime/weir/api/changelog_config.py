@@ -20,27 +20,25 @@ class ChangelogConfig(Model):
     """Whether changes of keyed state are uploaded as they are made, and how."""
 
     enabled: StrictBool = False
-    """Log the changes of keyed state, and upload them between checkpoints too, so that a checkpoint
-    only adds the newest ones."""
+    """Upload changes of keyed state as they are made."""
 
     materialization_interval: Annotated[
         Duration,
         Bounds(
             least=1_000,
-            because="the whole state is uploaded each time",
-            remedy="use a second or more, as in 10 min",
+            because="it is the whole state",
+            remedy="use 1 s or more",
         ),
     ] = 600_000
-    """How often the whole state is written in the background, which makes the log short again; also
-    when the log has become larger than the state."""
+    """How often the whole state is written, which truncates the log."""
 
     preemptive_persist_threshold: Annotated[
         Size,
         Bounds(
             least=LEAST_PREEMPTIVE_BYTES,
             most=GIB,
-            because="each upload is a file, and a slot holds it in memory until it is written",
-            remedy="use 64 KiB to 1 GiB, as in 5 MiB",
+            because="a slot holds it in memory",
+            remedy="use 64 KiB to 1 GiB",
         ),
     ] = 5 * MIB
-    """So many bytes of changes are uploaded before a checkpoint asks for them."""
+    """Changes of this size do not wait for a checkpoint."""

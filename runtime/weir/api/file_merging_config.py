@@ -28,7 +28,7 @@ class FileMergingConfig(Model):
             remedy="use 1 B to 1 GiB, as in 32 MiB",
         ),
     ] = 32 * MIB
-    """A file is not made larger than this by merging; larger state has a file of its own."""
+    """Merging makes no larger file; larger state has a file of its own."""
 
     max_space_amplification: Annotated[
         StrictFloat,
@@ -39,8 +39,8 @@ class FileMergingConfig(Model):
         ),
     ] = 2.0
     """How many bytes of files one byte of incremental state may take. Above that, state is written
-    anew so that files with too many unused bytes can be deleted."""
+    anew."""
 
     pool_blocking: StrictBool = False
-    """Wait with writing a file until every subtask of the slot has added its part, which makes the
-    fewest files; otherwise a part waits one second at most for the others."""
+    """Write a file when every subtask of the slot has added its part; otherwise after a second at
+    most."""

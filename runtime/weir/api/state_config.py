@@ -49,7 +49,7 @@ class StateConfig(Model):
     the first of Spark's own local directories."""
 
     changelog: ChangelogConfig = Field(default_factory=ChangelogConfig)
-    """Upload the changes of keyed state between checkpoints too."""
+    """Logged changes."""
 
     local_recovery: StrictBool = False
     """Keep a second copy of the state on local disk to restore from, where that disk survives."""

@@ -6,6 +6,7 @@ It needs neither Spark nor a running job, because the files of a snapshot descri
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from operator import attrgetter
 
 import pyarrow as pa
 from rich.box import SIMPLE_HEAD
@@ -89,10 +90,22 @@ def _state_cells(operator: OperatorDescription) -> Iterator[tuple[str, ...]]:
         yield one.name, kind, str(len(one.items)), number_format.size(one.bytes), "", ""
 
 
+def log_length(keyed: KeyedDescription) -> str:
+    """What a restore replays over the whole state."""
+    layers = [handle.file.bytes for part in keyed.parts for handle in part[1:]]
+    whole = sum(part[0].file.bytes for part in keyed.parts)
+    return (
+        f"state {keyed.name}: a whole of {number_format.size(whole)}, and over it"
+        f" {len(layers)} segments of changes, {number_format.size(sum(layers))}"
+    )
+
+
 def notes(operator: OperatorDescription) -> Iterator[str]:
     """What a table has no room for: positions, transactions, watermarks, what was unfinished."""
     for split, position in operator.positions.items():
         yield f"{operator.uid}: split {shown(split)} is read up to {position or 'its beginning'}"
+    for keyed in filter(attrgetter("is_layered"), operator.keyed):
+        yield f"{operator.uid}: {log_length(keyed)}"
     for free in operator.free_splits:
         yield f"{operator.uid}: split {shown(free)} is not begun"
     for transaction in operator.transactions:

@@ -392,6 +392,8 @@ class Mailbox:
                 submit(writer.delete, upload)
             case DropLocalCopies(owner, referenced):
                 submit(writer.storage.completed, owner, referenced)
+            case WriteSegment(start) if start.since is None:
+                self._deployer.executors.materializing.submit(writer.write_segment, start)
             case WriteSegment(start):
                 submit(writer.write_segment, start)
             case DeleteUnneeded(paths):

@@ -80,9 +80,11 @@ def host_subtasks(setting: SlotSetting, executor: str, task_attempt: int) -> Non
     here = (*exchange.address, os.getpid(), files.disk(), files.held())
     link.send(Registered(name, executor, task_attempt, *here))
     uploading = ThreadPoolExecutor(UPLOAD_THREADS, thread_name_prefix="weir-upload")
+    materializing = ThreadPoolExecutor(1, thread_name_prefix="weir-materialize")
     reading = ThreadPoolExecutor(READ_THREADS, thread_name_prefix="weir-restore")
     factory = StageFactory(setting.graph, setting.alignment, backends_of(setting.state))
-    deployer = SubtaskDeployer(factory, files, SlotExecutors(uploading, reading))
+    executors = SlotExecutors(uploading, reading, materializing)
+    deployer = SubtaskDeployer(factory, files, executors)
     mailbox = Mailbox(deployer, exchange, partial(report, link))
     threading.Thread(target=_listen, args=(link, mailbox), daemon=True, name="weir-control").start()
     threading.Thread(
@@ -91,6 +93,7 @@ def host_subtasks(setting: SlotSetting, executor: str, task_attempt: int) -> Non
     mailbox.run()
     exchange.close()
     reading.shutdown(wait=True)
+    materializing.shutdown(wait=True, cancel_futures=True)
     uploading.shutdown(wait=True)
     link.close()
 

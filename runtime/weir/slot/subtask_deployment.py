@@ -16,6 +16,7 @@ from weir.core.attempt import FailureCause
 from weir.core.barriers import EndOfInput
 from weir.core.channels import Inbox, Outbox
 from weir.core.ids import RECOVERED, ChannelId, CheckpointId, EdgeId, Millis, SubtaskId
+from weir.core.key_groups import range_of
 from weir.core.policy import Mode
 from weir.core.rescale import StateAssignment
 from weir.core.snapshots import StateFile
@@ -88,6 +89,8 @@ class SlotExecutors:
 
     uploading: Executor
     reading: Executor
+    materializing: Executor
+    """Whole states of changelogs, which must not hold up what checkpoints wait for."""
 
 
 class SubtaskFactory(Protocol):
@@ -251,7 +254,11 @@ class SubtaskDeployer:
     def _remember_layers(
         self, runner: SubtaskRunner, state: RestoredState, state_assignment: StateAssignment
     ) -> None:
-        """The next increment may build on the restored files, if all of them may be shared."""
+        """The next increment may build on the restored files, if all of them may be shared.
+
+        And if they were written for just its key groups: a handle that it writes names all of them,
+        so old rows of a file that it had a part of would come back.
+        """
         shares = state_assignment.native
         native = [piece.file for share in shares for piece in share.handle.files]
         inherited = [handle.file for handle in state_assignment.keyed]
@@ -262,10 +269,19 @@ class SubtaskDeployer:
             by_state.setdefault(self._format.state_name(content), []).append(handle.file)
         if self.merged is not None:
             self.merged.restored(file for files in by_state.values() for file in files)
+        if not self._has_all_of(state_assignment):
+            return
         self._remember_log(runner, state, by_state)
         for name, files in by_state.items():
             if all(file.shared or not file.path for file in files):
                 runner.uploads.layers.restored(name, state.checkpoint, files)
+
+    def _has_all_of(self, state_assignment: StateAssignment) -> bool:
+        """Whether each restored file was written for the key groups of this subtask."""
+        subtask = state_assignment.subtask
+        operator = self.topology.by_id[subtask.operator]
+        own = range_of(subtask.index, operator.parallelism, operator.max_parallelism)
+        return all(handle.groups == own for handle in state_assignment.keyed)
 
     def _remember_log(
         self, runner: SubtaskRunner, state: RestoredState, by_state: dict[str, list[StateFile]]

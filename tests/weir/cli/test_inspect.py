@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 
 from golden_savepoint import EXPECTED, GOLDEN
 from weir.cli.__main__ import app
-from weir.cli.inspect_output import as_json, describe_snapshot, file_statistics
+from weir.cli.inspect_output import as_json, describe_snapshot, file_statistics, log_length
+from weir.core.snapshots import KeyedHandle, KeyGroupRange, StateFile
 from weir.storage.inspection import FileStatistics
 
 
@@ -66,6 +67,18 @@ def test_merged_files_are_shown_with_what_they_cost():
         "physicalBytes": 150 * kib,
         "spaceAmplification": 1.5,
     }
+
+
+def test_the_length_of_a_log_is_shown():
+    """S5, U2: what a restore replays over the whole state, for every range of key groups."""
+    golden = describe_snapshot(f"file://{GOLDEN}")[1]
+    keyed = next(state for operator in golden.operators for state in operator.keyed)
+    groups = [KeyGroupRange(0, 63), KeyGroupRange(64, 127)]
+    handles = [KeyedHandle(g, StateFile(f"f{n}", n * 1024)) for g in groups for n in (100, 2, 3)]
+
+    assert log_length(replace(keyed, handles=tuple(handles))) == (
+        f"state {keyed.name}: a whole of 200.0 KiB, and over it 4 segments of changes, 10.0 KiB"
+    )
 
 
 def test_programs_are_answered_in_json():

@@ -18,7 +18,10 @@ from weir.spark.setting_names import OF_FLINK, refuse_misnamed
         ("state.backend", "weir.state.backend"),
         ("state.backend.type", "weir.state.backend"),
         ("state.changelog.enabled", "weir.state.changelog.enabled"),
-        ("dstl.dfs.preemptive-persist-threshold", "weir.state.changelog.preemptivePersistThreshold"),
+        (
+            "dstl.dfs.preemptive-persist-threshold",
+            "weir.state.changelog.preemptivePersistThreshold",
+        ),
         ("restart-strategy", "weir.restart.type"),
         ("parallelism.default", "weir.parallelism"),
         ("checkpointing.interval", "weir.checkpointing.interval"),
