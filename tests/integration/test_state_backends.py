@@ -10,6 +10,7 @@ from random_seed import show
 from real_job import real_job
 from wait_until import until
 
+SHARED = "checkpoints/*/shared/*-rocksdb-*.sst-*"
 FILES = "local/weir-rocksdb/*/*/CURRENT"
 
 
@@ -22,7 +23,12 @@ def test_a_job_in_rocksdb_survives_deaths_and_switches_its_backend_by_a_savepoin
     """S2 S10 S14 R1: begun in memory, killed twice in RocksDB, ended in memory; every row once."""
     to_disk, to_memory = (f"file://{tmp_path}/{name}" for name in ("to-disk", "to-memory"))
     setting = JobSetting(f"file://{tmp_path}/checkpoints", f"file://{tmp_path}/output")
-    on_disk = (backend("rocksdb"), ("weir.state.rocksdbLocalDir", f"{tmp_path}/local"))
+    on_disk = (
+        backend("rocksdb"),
+        ("weir.state.rocksdbLocalDir", f"{tmp_path}/local"),
+        ("weir.checkpointing.incremental", "true"),
+        ("weir.state.localRecovery", "true"),
+    )
     with real_job(setting.sized(rows=200_000, rate=6_000), tmp_path) as job:
         first = job.start(job.prepare(job.setting.having(backend("hashmap"))))
         job.until_checkpoints()
@@ -45,6 +51,7 @@ def test_a_job_in_rocksdb_survives_deaths_and_switches_its_backend_by_a_savepoin
         last = job.prepare(back.having(("weir.recovery.path", to_memory)))
         taking_over.tell(do="stop", path=to_memory, drain=False)
         assert taking_over.until_ended()["ended"] == "stopped"
+        assert list(tmp_path.glob(SHARED)), "checkpoints refer to files of RocksDB"
         assert job.verdict_so_far().is_exactly_once
 
         job.start(last, rate=0)

@@ -91,6 +91,12 @@ def _state_cells(operator: OperatorDescription) -> Iterator[tuple[str, ...]]:
 
 def notes(operator: OperatorDescription) -> Iterator[str]:
     """What a table has no room for: positions, transactions, watermarks, what was unfinished."""
+    for native in operator.native:
+        yield (
+            f"{operator.uid}: {', '.join(native.states)} in {native.files} files of"
+            f" {native.backend}, {number_format.size(native.bytes)}, of which"
+            f" {number_format.size(native.new_bytes)} are new in this checkpoint"
+        )
     for split, position in operator.positions.items():
         yield f"{operator.uid}: split {shown(split)} is read up to {position or 'its beginning'}"
     for free in operator.free_splits:
@@ -185,6 +191,16 @@ def _operator_json(operator: OperatorDescription) -> dict[str, object]:
         "freeSplits": [shown(split) for split in operator.free_splits],
         "transactions": [transaction.name for transaction in operator.transactions],
         "watermarks": watermarks(operator),
+        "native": [
+            {
+                "backend": native.backend,
+                "states": list(native.states),
+                "files": native.files,
+                "bytes": native.bytes,
+                "newBytes": native.new_bytes,
+            }
+            for native in operator.native
+        ],
     }
 
 

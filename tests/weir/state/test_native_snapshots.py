@@ -14,8 +14,10 @@ from native_checkpoints import (
     immutable,
     storage_in,
 )
+from random_seed import SEED, dice, show
 from weir.core.ids import CheckpointId, EdgeId, Millis, SubtaskId
 from weir.core.key_groups import range_of
+from weir.core.shared_state_registry import SharedStateRegistry
 from weir.core.snapshots import CheckpointKind
 from weir.dataflow.physical import Aggregate, AggregateHead
 from weir.dataflow.types import schema_of
@@ -352,6 +354,47 @@ def test_times_to_live_go_on(rocksdb_backends, tmp_path):
     assert {found[:3] for found in map(tuple_of, other.content().values())} == {(None, (), ())}
     job.close()
     other.close()
+
+
+@pytest.mark.timeout(300)
+def test_many_checkpoints_lose_no_file_and_leave_none(rocksdb_backends, tmp_path):
+    """S4: three hundred, some aborted, with restores at other parallelisms in between."""
+    show(f"seed {SEED}")
+    rng, registry, kept = dice("native checkpoints"), SharedStateRegistry(), []
+    job, number, base, content = Job(rocksdb_backends, tmp_path), 0, 0, None
+    for _ in range(300):
+        number += 1
+        fate = rng.random()
+        if fate < 0.1 and kept:
+            job.close()
+            old, job = (
+                job.parallelism,
+                Job(rocksdb_backends, tmp_path, rng.randint(1, 3), attempt=number),
+            )
+            job.restore(kept, old, base)
+            assert job.content() == content
+            continue
+        job.fill(rng.sample(WORDS, 3), number)
+        then = job.content()
+        snapshots = job.checkpoint(number, base)
+        if fate < 0.3:
+            for subtask in job.subtasks:
+                subtask.aborted(number)
+            continue
+        registry = registry.take(shared_paths(snapshots))
+        job.completed(number)
+        registry, freed = registry.release(shared_paths(kept))
+        job.subtasks[0].storage.delete(
+            [*freed, *(f.path for s in kept for f in s.files() if not f.shared)]
+        )
+        kept, base, content = snapshots, number, then
+        there = {f"file://{path}" for path in (tmp_path / "chk").rglob("*") if path.is_file()}
+        assert there == {file.path for snapshot in kept for file in snapshot.files()}
+    job.close()
+
+
+def shared_paths(snapshots):
+    return [file.path for snapshot in snapshots for file in snapshot.files() if file.shared]
 
 
 def tuple_of(content):
