@@ -6,6 +6,7 @@ test that names the line has to fail.
 """
 
 from simulation.merged_file_bugs import MERGED_FILE_BUGS
+from simulation.native_state_bugs import NATIVE_STATE_BUGS
 from simulation.shell_bugs import SHELL_BUGS
 from simulation.slot_bugs import SLOT_BUGS
 from simulation.source_patch import Bug
@@ -452,7 +453,7 @@ _COORDINATOR_BUGS = (
     ),
 )
 
-BUGS = (*_COORDINATOR_BUGS, *SLOT_BUGS, *SHELL_BUGS, *MERGED_FILE_BUGS)
+BUGS = (*_COORDINATOR_BUGS, *SLOT_BUGS, *SHELL_BUGS, *MERGED_FILE_BUGS, *NATIVE_STATE_BUGS)
 
 
 def bug_named(name: str) -> Bug:

@@ -1,5 +1,6 @@
 """What is wrong with the files of an instance is said before anything is restored from them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,6 +9,7 @@ import pytest
 from captured_state import MAX_PARALLELISM
 from native_checkpoints import (
     NativeSubtask,
+    a_manifest_of,
     a_native_place,
     assigned,
     fetched,
@@ -19,7 +21,11 @@ from weir.dataflow.types import schema_of
 from weir.errors import JobRejected, Unavailable
 from weir.slot.snapshot_storage import SnapshotStorage, SnapshotStorageSettings
 from weir.state.row_types import RowType
+from weir.state.snapshot_files import read_list
+from weir.state.state_file_reader import header_of
+from weir.storage.inspection import StateFileReaders, describe, states_of
 from weir.storage.state_files import DamagedState
+from weir.storage.stores import store_for
 
 KEYS = (pa.field("key", pa.int64()),)
 
@@ -136,6 +142,28 @@ def test_local_copies_are_opened_without_the_network(rocksdb_backends, tmp_path)
     for copy in copies:
         damage(copy)
     assert restored(rocksdb_backends, tmp_path, storage, snapshot) == [(n,) for n in range(500)]
+
+
+def test_a_native_checkpoint_is_described_and_its_rows_are_refused(rocksdb_backends, tmp_path):
+    """U2 U3 S2: backend, files and new bytes; a file that is lost is among the problems."""
+    snapshot = checkpointed(rocksdb_backends, tmp_path, storage_in(tmp_path))
+    manifest = a_manifest_of([snapshot], 1, 1)
+    store = store_for("file://")
+    readers = StateFileReaders(header_of, read_list)
+
+    (operator,) = describe(store, manifest, readers).operators
+    (native,) = operator.native
+    assert (native.backend, native.states) == ("rocksdb", ("s",))
+    assert native.files == len(snapshot.native[0].files)
+    assert native.new_bytes == native.bytes == snapshot.native[0].bytes
+    later = describe(store, replace(manifest, checkpoint=CheckpointId(2)), readers)
+    shared = sum(file.bytes for file in immutable(snapshot).values())
+    assert later.operators[0].native[0].new_bytes == native.bytes - shared
+    with pytest.raises(JobRejected, match="take a savepoint, whose files are open"):
+        states_of([operator], "s")
+    place_of(snapshot).unlink()
+    (problem,) = describe(store, manifest, readers).problems
+    assert "it does not exist" in str(problem)
 
 
 def test_an_upload_that_fails_loses_no_change(rocksdb_backends, tmp_path):

@@ -393,7 +393,7 @@ def tuple_of(content):
 
 
 def test_layers_are_laid_over_what_is_native(rocksdb_backends, tmp_path):
-    """S4 S5: a key of a layer has the rows of the layer, or none if it was removed."""
+    """S4: a key of a layer has the rows of the layer, or none if it was removed."""
     from weir.state.memory.memory_backend import MemoryBackend  # noqa: PLC0415 - after a plant
 
     job = Job(rocksdb_backends, tmp_path)
