@@ -19,6 +19,7 @@ from native_checkpoints import (
 from weir.core.ids import CheckpointId, SubtaskId
 from weir.dataflow.types import schema_of
 from weir.errors import JobRejected, Unavailable
+from weir.ports.operators import RestoredState
 from weir.slot.snapshot_storage import SnapshotStorage, SnapshotStorageSettings
 from weir.state.row_types import RowType
 from weir.state.snapshot_files import read_list
@@ -88,6 +89,23 @@ def test_a_file_that_is_missing_or_damaged_is_named(rocksdb_backends, tmp_path, 
     assert why in str(refused.value)
     assert "restore an older checkpoint or a savepoint" in str(refused.value)
     assert not [p for p in (tmp_path / "local").rglob("*") if p.is_file()]
+
+
+def test_an_instance_that_does_not_open_fails_the_restore_and_nothing_else(
+    rocksdb_backends, tmp_path
+):
+    """R1 S2: the backend is closed afterwards as any other, and its directories are gone."""
+    storage = storage_in(tmp_path)
+    snapshot = checkpointed(rocksdb_backends, tmp_path, storage)
+    subtask, _ = a_subtask(rocksdb_backends, tmp_path, storage, 2)
+    (instance,) = fetched(storage, snapshot)
+    Path(instance.directory, "CURRENT").write_bytes(b"MANIFEST-999999\n")
+
+    with pytest.raises(Unavailable, match="RocksDB failed"):
+        subtask.backend.restore(RestoredState(native=[instance]))
+    subtask.backend.close()
+
+    assert not Path(instance.directory).exists()
 
 
 def test_a_local_directory_that_cannot_be_used_is_refused(rocksdb_backends, tmp_path):
