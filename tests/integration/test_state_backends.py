@@ -10,7 +10,7 @@ from random_seed import show
 from real_job import real_job
 from wait_until import until
 
-FILES = "local/weir-rocksdb/*/*/CURRENT"
+SST = "checkpoints/*/shared/*-rocksdb-*.sst-*"
 
 
 def backend(name):
@@ -22,7 +22,13 @@ def test_a_job_in_rocksdb_survives_deaths_and_switches_its_backend_by_a_savepoin
     """S2 S10 S14 R1: begun in memory, killed twice in RocksDB, ended in memory; every row once."""
     to_disk, to_memory = (f"file://{tmp_path}/{name}" for name in ("to-disk", "to-memory"))
     setting = JobSetting(f"file://{tmp_path}/checkpoints", f"file://{tmp_path}/output")
-    on_disk = (backend("rocksdb"), ("weir.state.rocksdbLocalDir", f"{tmp_path}/local"))
+    on_disk = (
+        backend("rocksdb"),
+        ("weir.state.rocksdbLocalDir", f"{tmp_path}/local"),
+        ("weir.checkpointing.incremental", "true"),
+        ("weir.checkpointing.inlineThreshold", "0 B"),
+        ("weir.state.localRecovery", "true"),
+    )
     with real_job(setting.sized(rows=200_000, rate=6_000), tmp_path) as job:
         first = job.start(job.prepare(job.setting.having(backend("hashmap"))))
         job.until_checkpoints()
@@ -32,7 +38,7 @@ def test_a_job_in_rocksdb_survives_deaths_and_switches_its_backend_by_a_savepoin
         assert first.until_ended()["ended"] == "stopped"
 
         job.start(second)
-        until("RocksDB is open", lambda: list(tmp_path.glob(FILES)), second.explain)
+        until("RocksDB's files are uploaded", lambda: list(tmp_path.glob(SST)), second.explain)
         job.until_checkpoints()
         job.inject(Fault(1, Step.UPLOAD, Moment.AFTER, FaultKind.KILL_SLOT))
         taking_over = job.prepare(moved.having(("weir.recovery.path", to_disk)))

@@ -7,6 +7,7 @@ test that names the line has to fail.
 
 from simulation.changelog_bugs import CHANGELOG_BUGS
 from simulation.merged_file_bugs import MERGED_FILE_BUGS
+from simulation.native_state_bugs import NATIVE_STATE_BUGS
 from simulation.shell_bugs import SHELL_BUGS
 from simulation.slot_bugs import SLOT_BUGS
 from simulation.source_patch import Bug
@@ -453,7 +454,14 @@ _COORDINATOR_BUGS = (
     ),
 )
 
-BUGS = (*_COORDINATOR_BUGS, *SLOT_BUGS, *SHELL_BUGS, *MERGED_FILE_BUGS, *CHANGELOG_BUGS)
+BUGS = (
+    *_COORDINATOR_BUGS,
+    *SLOT_BUGS,
+    *SHELL_BUGS,
+    *MERGED_FILE_BUGS,
+    *CHANGELOG_BUGS,
+    *NATIVE_STATE_BUGS,
+)
 
 
 def bug_named(name: str) -> Bug:

@@ -118,7 +118,12 @@ def assigned(
 ) -> Mapping[SubtaskId, StateAssignment]:
     """Who restores what at another parallelism."""
     topology = Topology((Operator(OP, new, MAX_PARALLELISM),), ())
-    manifest = Manifest(
+    return assign_state(a_manifest_of(snapshots, old, new), topology)
+
+
+def a_manifest_of(snapshots: Iterable[SubtaskSnapshot], old: int, new: int) -> Manifest:
+    topology = Topology((Operator(OP, new, MAX_PARALLELISM),), ())
+    return Manifest(
         checkpoint=CheckpointId(1),
         epoch=Epoch(1),
         kind=CheckpointKind.CHECKPOINT,
@@ -131,7 +136,6 @@ def assigned(
         coordinators=(),
         ledgers=(),
     )
-    return assign_state(manifest, topology)
 
 
 def share_of(handle: NativeHandle, index: int = 0, parallelism: int = 1) -> NativeShare:

@@ -136,8 +136,8 @@ class CheckpointingConfig(Model):
     """State up to this size is stored inside the manifest; 0 B stores every state in a file."""
 
     incremental: StrictBool = False
-    """Upload only what changed since the last completed checkpoint. Without effect on the state
-    backend rocksdb, whose checkpoints are full."""
+    """Upload only what changed since the last completed checkpoint: with rocksdb its new files,
+    which only that backend restores; savepoints restore in every backend."""
 
     file_merging: FileMergingConfig = Field(default_factory=FileMergingConfig)
     """How the subtasks of a slot share the files of their snapshots."""

@@ -102,6 +102,7 @@ def log_length(keyed: KeyedDescription) -> str:
 
 def notes(operator: OperatorDescription) -> Iterator[str]:
     """What a table has no room for: positions, transactions, watermarks, what was unfinished."""
+    yield from _native_files(operator)
     for split, position in operator.positions.items():
         yield f"{operator.uid}: split {shown(split)} is read up to {position or 'its beginning'}"
     for keyed in filter(attrgetter("is_layered"), operator.keyed):
@@ -116,6 +117,15 @@ def notes(operator: OperatorDescription) -> Iterator[str]:
         yield f"{operator.uid}: rows of {operator.in_flight} channels are in flight"
     if operator.finished:
         yield f"{operator.uid}: {operator.finished} subtasks had finished"
+
+
+def _native_files(operator: OperatorDescription) -> Iterator[str]:
+    for native in operator.native:
+        yield (
+            f"{operator.uid}: {', '.join(native.states)} in {native.files} files of"
+            f" {native.backend}, {number_format.size(native.bytes)}, of which"
+            f" {number_format.size(native.new_bytes)} are new in this checkpoint"
+        )
 
 
 def watermarks(operator: OperatorDescription) -> dict[str, int]:
@@ -198,6 +208,16 @@ def _operator_json(operator: OperatorDescription) -> dict[str, object]:
         "freeSplits": [shown(split) for split in operator.free_splits],
         "transactions": [transaction.name for transaction in operator.transactions],
         "watermarks": watermarks(operator),
+        "native": [
+            {
+                "backend": native.backend,
+                "states": list(native.states),
+                "files": native.files,
+                "bytes": native.bytes,
+                "newBytes": native.new_bytes,
+            }
+            for native in operator.native
+        ],
     }
 
 

@@ -164,6 +164,7 @@ class Driver:
             self._store,
             graph=submission.graph,
             allow_non_restored=restore_request.allow_non_restored,
+            backend=submission.config.state.backend,
         )
         starting = JobStartup(
             self._store,

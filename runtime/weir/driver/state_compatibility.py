@@ -26,9 +26,15 @@ READERS = 16
 
 
 def check_state_compatibility(
-    store: ObjectStore, manifest: Manifest, graph: JobGraph, *, allow_non_restored: bool
+    store: ObjectStore,
+    manifest: Manifest,
+    graph: JobGraph,
+    *,
+    allow_non_restored: bool,
+    backend: str,
 ) -> None:
     """Refuse a restore that would fail or lose state, with every reason there is."""
+    _check_backend(manifest, backend)
     found: list[JobRejected] = []
     for stage in graph.stages:
         match stage.head:
@@ -47,12 +53,30 @@ def check_state_compatibility(
         raise reject_all(f"the state at {manifest.location}", list(distinct.values()))
 
 
+def _check_backend(manifest: Manifest, backend: str) -> None:
+    """Files of a backend's own format are opened by that backend only."""
+    kept = {native.backend for snapshot in manifest.snapshots for native in snapshot.native}
+    if others := sorted(kept - {backend}):
+        raise JobRejected(
+            f"the state at {manifest.location} cannot be restored by the backend {backend}",
+            f"it is an incremental checkpoint in the files of {', '.join(others)}",
+            f"take a savepoint with state.backend {others[0]}, and restore that",
+        )
+
+
 def _shapes(store: ObjectStore, manifest: Manifest, operator: OperatorId) -> list[StateSchema]:
     files = [
         handle.file
         for snapshot in manifest.snapshots
         if snapshot.subtask.operator == operator
         for handle in snapshot.keyed
+    ]
+    files += [
+        state.schema
+        for snapshot in manifest.snapshots
+        if snapshot.subtask.operator == operator
+        for native in snapshot.native
+        for state in native.states
     ]
     if not files:
         return []

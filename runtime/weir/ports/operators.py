@@ -173,11 +173,11 @@ class RestoredState:
     keyed: Sequence[tuple[KeyGroupRange, pa.Buffer]] = ()
     """Arrow files, each with the key groups that are meant; a file may hold more. They are laid in
     this order, over what is native."""
-    native: Sequence[NativeInstance] = ()
     lists: Mapping[str, Sequence[bytes]] = field(default_factory=dict)
     watermark: Millis | None = None
     checkpoint: CheckpointId = NO_CHECKPOINT
     """Where all this comes from."""
+    native: Sequence[NativeInstance] = ()
 
 
 class Operator(Protocol):

@@ -14,13 +14,14 @@ import pyarrow as pa
 
 from weir.core.checkpoint_paths import manifest_path
 from weir.core.enumerator import Pool
-from weir.core.ids import EdgeId, Millis, OperatorId, SplitId
+from weir.core.ids import CheckpointId, EdgeId, Millis, OperatorId, SplitId
 from weir.core.restore_decision import Damaged
 from weir.core.snapshots import (
     KeyedHandle,
     KeyGroupRange,
     ListHandle,
     Manifest,
+    NativeHandle,
     Redistribution,
     StateFile,
     SubtaskSnapshot,
@@ -99,6 +100,18 @@ class ListDescription:
 
 
 @dataclass(frozen=True, slots=True)
+class NativeDescription:
+    """The instances of one backend, over all subtasks of an operator."""
+
+    backend: str
+    states: tuple[str, ...]
+    files: int
+    bytes: int
+    new_bytes: int
+    """Uploaded for this checkpoint; the rest is shared with earlier ones."""
+
+
+@dataclass(frozen=True, slots=True)
 class OperatorDescription:
     """One operator of the job, by its uid."""
 
@@ -118,6 +131,8 @@ class OperatorDescription:
     """Channels whose rows a barrier overtook."""
     finished: int
     """Subtasks that had nothing left to do."""
+    native: tuple["NativeDescription", ...] = ()
+    """Keyed state in files of its backend, which only that backend reads."""
 
     @property
     def positions(self) -> dict[SplitId, str]:
@@ -219,8 +234,20 @@ def operators_of(description: Description, uid: str) -> list[OperatorDescription
     )
 
 
+def refuse_native(operators: Iterable[OperatorDescription]) -> None:
+    """Rows are read from open files only."""
+    for operator in operators:
+        for native in operator.native:
+            raise JobRejected(
+                f"the state of {operator.uid} cannot be read from this checkpoint",
+                f"it is an incremental checkpoint in the files of {native.backend}",
+                "take a savepoint, whose files are open, and read that",
+            )
+
+
 def states_of(operators: list[OperatorDescription], name: str) -> list[KeyedDescription]:
     """The keyed states that are meant: those of this name, or all if it is empty."""
+    refuse_native(operators)
     known = [each for operator in operators for each in operator.keyed]
     found = [each for each in known if name in ("", each.name)]
     if found or not name:
@@ -259,7 +286,26 @@ class _Inspector:
             free_splits=_free_splits(manifest, width.operator),
             in_flight=sum(len(snapshot.in_flight) for snapshot in snapshots),
             finished=sum(1 for s in manifest.finished if s.operator == width.operator),
+            native=tuple(self._native(manifest.checkpoint, snapshots)),
         )
+
+    def _native(
+        self, checkpoint: CheckpointId, snapshots: list[SubtaskSnapshot]
+    ) -> Iterator[NativeDescription]:
+        by_backend: dict[str, list[NativeHandle]] = defaultdict(list)
+        for native in (native for s in snapshots for native in s.native):
+            by_backend[native.backend].append(native)
+        for backend, instances in by_backend.items():
+            named = [file for native in instances for file in native.files]
+            for each in named:
+                self._fetched(each)
+            yield NativeDescription(
+                backend,
+                tuple(dict.fromkeys(s.name for native in instances for s in native.states)),
+                len(named),
+                sum(each.file.bytes for each in named),
+                sum(each.file.bytes for each in named if _is_new(each.file, checkpoint)),
+            )
 
     def _keyed(self, handles: Iterable[KeyedHandle]) -> Iterator[KeyedDescription]:
         parts: dict[str, list[tuple[KeyedHandle, Header]]] = defaultdict(list)
@@ -316,6 +362,11 @@ class _Inspector:
 
     def _note(self, handle: "_Handle", problem: JobRejected) -> None:
         self.problems.append(problem.prefixed(handle.file.path or "inline state"))
+
+
+def _is_new(file: StateFile, checkpoint: CheckpointId) -> bool:
+    """A shared file has the checkpoint that it was uploaded for in its name."""
+    return not file.shared or f"-c{checkpoint}-e" in file.path
 
 
 class _Handle(Protocol):

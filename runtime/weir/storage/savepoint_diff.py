@@ -6,7 +6,12 @@ Rows are counted and not compared: two savepoints of one job differ in nearly ev
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from weir.storage.inspection import Description, KeyedDescription, OperatorDescription
+from weir.storage.inspection import (
+    Description,
+    KeyedDescription,
+    OperatorDescription,
+    refuse_native,
+)
 
 ABSENT = "–"
 
@@ -24,6 +29,7 @@ class Difference:
 
 
 def differences(before: Description, after: Description) -> tuple[Difference, ...]:
+    refuse_native((*before.operators, *after.operators))
     old, new = before.by_uid, after.by_uid
     found: list[Difference] = []
     for uid in [*old, *(uid for uid in new if uid not in old)]:

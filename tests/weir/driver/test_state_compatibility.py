@@ -11,7 +11,14 @@ from processor_harness import ProcessorHarness, written
 from spark_processors import History, Remembering, RunningTotal
 from weir.core.ids import CheckpointId, EdgeId, Millis, OperatorId, SubtaskId
 from weir.core.restore_decision import RestoreRequest
-from weir.core.snapshots import KeyedHandle, SubtaskSnapshot, Width
+from weir.core.snapshots import (
+    KeyedHandle,
+    KeyGroupRange,
+    NativeHandle,
+    NativeState,
+    SubtaskSnapshot,
+    Width,
+)
 from weir.core.topology import Operator, Topology
 from weir.dataflow.physical import (
     Aggregate,
@@ -108,7 +115,50 @@ def a_savepoint(store, files, threshold=1 << 20):
 def judged(files, graph, *, allow=False, threshold=1 << 20):
     store = MemoryStore()
     manifest = a_savepoint(store, files, threshold)
-    check_state_compatibility(store, manifest, graph, allow_non_restored=allow)
+    check_state_compatibility(store, manifest, graph, allow_non_restored=allow, backend="hashmap")
+
+
+def a_native_checkpoint(files):
+    """The same state in files of RocksDB, as far as a driver reads them."""
+    manifest = a_savepoint(MemoryStore(), [])
+    states = tuple(
+        NativeState("s", number, state_files.inline(data.to_pybytes()))
+        for number, (_, data) in enumerate(files)
+    )
+    handle = NativeHandle(KeyGroupRange(0, 127), "rocksdb", 1, (), states)
+    return replace(manifest, snapshots=(SubtaskSnapshot(SubtaskId(COUNTS, 0), native=(handle,)),))
+
+
+def test_files_of_one_backend_are_refused_by_another_before_the_job_starts():
+    """S2 S10 U3: with the way that leads there."""
+    manifest = a_native_checkpoint(kept_by(RunningTotal()))
+
+    with pytest.raises(JobRejected) as refused:
+        check_state_compatibility(
+            MemoryStore(),
+            manifest,
+            processing(RunningTotal()),
+            allow_non_restored=False,
+            backend="hashmap",
+        )
+
+    assert "cannot be restored by the backend hashmap" in str(refused.value)
+    assert "in the files of rocksdb" in str(refused.value)
+    assert "take a savepoint with state.backend rocksdb, and restore that" in str(refused.value)
+
+
+def test_native_state_is_checked_by_its_description():
+    """S12: what would be lost is found before a file of RocksDB is opened."""
+    manifest = a_native_checkpoint(kept_by(RunningTotal()))
+
+    with pytest.raises(JobRejected, match="would be lost"):
+        check_state_compatibility(
+            MemoryStore(),
+            manifest,
+            processing(History()),
+            allow_non_restored=False,
+            backend="rocksdb",
+        )
 
 
 @pytest.mark.parametrize("threshold", [1 << 20, 0], ids=["inside the manifest", "beside it"])
@@ -197,7 +247,9 @@ def test_a_refused_job_has_taken_no_epoch():
     restore_request = RestoreRequest("second submission", path=f"{PLACE}/_metadata")
 
     def judge(manifest):
-        check_state_compatibility(store, manifest, graph, allow_non_restored=False)
+        check_state_compatibility(
+            store, manifest, graph, allow_non_restored=False, backend="hashmap"
+        )
 
     starting = JobStartup(store, journal, "memory://jobs/j", "driver", restore_request, judge=judge)
     with pytest.raises(JobRejected, match="would be lost"):

@@ -68,7 +68,9 @@ def test_the_rows_become_state_of_their_operators(beginnings, tmp_path):
         assert (state.name, state.kind, state.rows) == (INITIAL_ROWS, "list", 20)
         names = ["key_group", "word", "state.ordinal", "value.name", "value.begin"]
         assert state.schema.names == names
-    check_state_compatibility(STORE, found.manifest, graph, allow_non_restored=False)
+    check_state_compatibility(
+        STORE, found.manifest, graph, allow_non_restored=False, backend="rocksdb"
+    )
     assert is_new(STORE, f"file://{tmp_path}/job", RestoreRequest("d")), (
         "the job that wrote it has not started yet"
     )

@@ -1,7 +1,11 @@
 """Random use of a backend, beside dictionaries that do the same."""
 
 import copy
+from dataclasses import replace
 from itertools import count
+from pathlib import Path
+from shutil import copyfile
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
@@ -19,10 +23,13 @@ from captured_state import MAX_PARALLELISM, a_place
 from logged_state import POLICY, LoggedState, logged
 from weir.core.ids import CheckpointId, Millis
 from weir.core.key_groups import range_of
+from weir.core.rescale import NativeShare
+from weir.core.snapshots import KeyGroupRange, NativeHandle, NativeState
 from weir.dataflow.types import schema_of
 from weir.ports.keyed_state import TimeMode
-from weir.ports.operators import RestoredState
+from weir.ports.operators import NativeInstance, RestoredState
 from weir.state.row_types import RowType
+from weir.storage.state_files import inline
 
 KEYS = (pa.field("word", pa.string()), pa.field("n", pa.int32()))
 SOME_KEYS = [("a", 1), ("a", None), ("", 1), ("a\0", 1), (None, None)]
@@ -165,19 +172,66 @@ class Machine(RuleBasedStateMachine):
         """All since the capture is undone, though it was written only now."""
         captured, self.model, self.now = self.held
         self.held = None
-        files = [(piece.groups, piece.write()) for piece in captured.keyed]
-        captured.release()
-        self.tested.backend.close()
-        self.tested = Backend(self.make)
+        before, self.tested = self.tested, Backend(self.make)
         self.tested.backend.cursor.now = Millis(self.now)
-        self.tested.backend.restore(RestoredState(keyed=files))
+        self.restored_in(self.tested.backend, captured)
+        before.backend.close()
         for key in SOME_KEYS:
             assert self.tested.content(key) == self.model.content(key, self.now)
+
+    def restored_in(self, backend, captured):
+        """What was captured, in a new backend."""
+        files = [(piece.groups, piece.write()) for piece in captured.keyed]
+        captured.release()
+        backend.restore(RestoredState(keyed=files))
 
     def teardown(self):
         if self.held is not None:
             self.held[0].release()
         self.tested.backend.close()
+
+
+class NativeMachine(Machine):
+    """The captures are the backend's own files, in two halves that are put together again."""
+
+    directory = None
+
+    def restored_in(self, backend, captured):
+        instances = []
+        if captured.native is not None:
+            content = captured.native.write()
+            states = tuple(
+                NativeState(s.name, s.number, inline(s.schema.to_pybytes()), s.next_ordinal)
+                for s in content.states
+            )
+            handle = NativeHandle(captured.native.groups, "rocksdb", 1, (), states)
+            middle = MAX_PARALLELISM // 2
+            for half in (KeyGroupRange(0, middle - 1), KeyGroupRange(middle, MAX_PARALLELISM - 1)):
+                place = Path(self.directory) / uuid4().hex
+                place.mkdir()
+                for file in content.files:
+                    copyfile(file.path, place / file.name)
+                instances.append(NativeInstance(NativeShare(half, handle), str(place)))
+        captured.release()
+        backend.restore(RestoredState(native=instances))
+
+
+@pytest.mark.timeout(240)
+def test_native_snapshots_do_what_dictionaries_do(rocksdb_backends, tmp_path):
+    """S2 S11 S14: clipped and copied, while changes after the barrier are under way."""
+
+    def make(place, keys):
+        return rocksdb_backends(replace(place, is_incremental=True), keys)
+
+    machine = type(
+        "NativeMachineOfBackend",
+        (NativeMachine,),
+        {"make": staticmethod(make), "directory": str(tmp_path)},
+    )
+
+    run_state_machine_as_test(
+        machine, settings=settings(max_examples=40, stateful_step_count=40, deadline=None)
+    )
 
 
 @pytest.mark.timeout(120)

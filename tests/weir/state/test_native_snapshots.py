@@ -2,7 +2,6 @@
 
 from datetime import date
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -14,27 +13,20 @@ from native_checkpoints import (
     immutable,
     storage_in,
 )
-from weir.core.ids import CheckpointId, EdgeId, Millis, SubtaskId
+from random_seed import SEED, dice, show
+from weir.core.ids import CheckpointId, Millis
 from weir.core.key_groups import range_of
+from weir.core.shared_state_registry import SharedStateRegistry
 from weir.core.snapshots import CheckpointKind
-from weir.dataflow.physical import Aggregate, AggregateHead
 from weir.dataflow.types import schema_of
 from weir.errors import JobRejected
 from weir.ports.keyed_state import TimeMode
 from weir.ports.operators import RestoredState
-from weir.slot.aggregate import AggregateOperator
 from weir.state.row_types import RowType
 from weir.wire.keys import key_groups
 
 WORD = (pa.field("word", pa.string()),)
 WORDS = [f"w{number}" for number in range(60)]
-ROWS = pa.schema([("key", pa.int64()), ("n", pa.int64())])
-HEAD = AggregateHead(
-    ("key",),
-    (Aggregate("sum", "n", "total"), Aggregate("min", "n", "least")),
-    ROWS,
-    pa.schema([("key", pa.int64()), ("total", pa.int64()), ("least", pa.int64())]),
-)
 
 
 def rows_of(ddl):
@@ -354,95 +346,54 @@ def test_times_to_live_go_on(rocksdb_backends, tmp_path):
     other.close()
 
 
+@pytest.mark.timeout(300)
+def test_many_checkpoints_lose_no_file_and_leave_none(rocksdb_backends, tmp_path):
+    """S4: three hundred, some aborted, with restores at other parallelisms in between."""
+    show(f"seed {SEED}")
+    rng, registry, kept = dice("native checkpoints"), SharedStateRegistry(), []
+    job, number, base, content = Job(rocksdb_backends, tmp_path), 0, 0, None
+    for _ in range(300):
+        number += 1
+        fate = rng.random()
+        if fate < 0.1 and kept:
+            job.close()
+            old, job = (
+                job.parallelism,
+                Job(rocksdb_backends, tmp_path, rng.randint(1, 3), attempt=number),
+            )
+            job.restore(kept, old, base)
+            assert job.content() == content
+            continue
+        job.fill(rng.sample(WORDS, 3), number)
+        then = job.content()
+        snapshots = job.checkpoint(number, base)
+        if fate < 0.3:
+            for subtask in job.subtasks:
+                subtask.aborted(number)
+            continue
+        registry = registry.take(shared_paths(snapshots))
+        job.completed(number)
+        registry, freed = registry.release(shared_paths(kept))
+        job.subtasks[0].storage.delete(
+            [*freed, *(f.path for s in kept for f in s.files() if not f.shared)]
+        )
+        kept, base, content = snapshots, number, then
+        there = {f"file://{path}" for path in (tmp_path / "chk").rglob("*") if path.is_file()}
+        assert there == {file.path for snapshot in kept for file in snapshot.files()}
+    job.close()
+
+
+def shared_paths(snapshots):
+    return [file.path for snapshot in snapshots for file in snapshot.files() if file.shared]
+
+
 def tuple_of(content):
     value, seen, by_day, _ = content
     return value, tuple(seen), tuple(by_day)
 
 
-# -- running aggregates
-
-
-def sums(operators):
-    found = {}
-    for operator in operators:
-        for batch in operator.flush():
-            for key, *numbers in zip(*(c.to_pylist() for c in batch.columns), strict=True):
-                found[key] = numbers
-    return found
-
-
-def a_batch(keys, n):
-    return pa.RecordBatch.from_arrays(
-        [pa.array(keys, pa.int64()), pa.array([n] * len(keys), pa.int64())], schema=ROWS
-    )
-
-
-def subtask_of(operator, place, storage, tmp_path, attempt):
-    return NativeSubtask(operator, place, storage, tmp_path, attempt)
-
-
-@pytest.mark.parametrize("new", range(1, 9))
-def test_sums_restore_at_every_parallelism(rocksdb_backends, tmp_path, new):
-    """S2 S4 S11: three generations, with keys that only some of them changed."""
-    place, storage = a_native_place(), storage_in(tmp_path)
-    operator = AggregateOperator(HEAD, place, rocksdb_backends)
-    subtask = subtask_of(operator, place, storage, tmp_path, 1)
-    keys = list(range(500))
-    sizes = []
-    for number, some in enumerate((keys, keys[::50], keys[1::50]), 1):
-        list(operator.process(EdgeId("in"), a_batch(some, number)))
-        list(operator.flush())
-        snapshot = subtask.checkpoint(number, CheckpointId(number - 1))
-        sizes.append(subtask.written_bytes)
-        subtask.completed(number)
-    assert max(sizes[1:]) < sizes[0]
-    expected = {}
-    for key in keys:
-        added = [n for n, some in ((2, keys[::50]), (3, keys[1::50])) if key in some]
-        expected[key] = [1 + sum(added) + 10, 1]
-
-    shares, operators = assigned([snapshot], 1, new), []
-    groups = key_groups(a_batch(keys, 1), ["key"], MAX_PARALLELISM)
-    for index in range(new):
-        there = a_native_place(index, new)
-        one = AggregateOperator(HEAD, there, rocksdb_backends)
-        subtask_of(one, there, storage, tmp_path, 2).restore(shares[SubtaskId("op", index)], 3)
-        own = range_of(index, new, MAX_PARALLELISM)
-        ours = np.flatnonzero((groups >= own.first) & (groups <= own.last)).tolist()
-        list(one.process(EdgeId("in"), a_batch(ours, 10)))
-        operators.append(one)
-
-    assert sums(operators) == expected
-    for one in (operator, *operators):
-        one.close()
-
-
-def test_a_sum_is_widened(rocksdb_backends, tmp_path):
-    """S12: the accumulators of an instance are rewritten where their types are others now."""
-    place, storage = a_native_place(), storage_in(tmp_path)
-    narrow = pa.schema([("key", pa.int64()), ("n", pa.int32())])
-    head = AggregateHead(("key",), (Aggregate("min", "n", "least"),), narrow, narrow)
-    operator = AggregateOperator(head, place, rocksdb_backends)
-    batch = pa.RecordBatch.from_arrays(
-        [pa.array(range(9), pa.int64()), pa.array([None, *range(8)], pa.int32())], schema=narrow
-    )
-    list(operator.process(EdgeId("in"), batch))
-    list(operator.flush())
-    snapshot = subtask_of(operator, place, storage, tmp_path, 1).checkpoint(1)
-    wide = AggregateHead(("key",), (Aggregate("min", "n", "least"),), ROWS, ROWS)
-    other = AggregateOperator(wide, place, rocksdb_backends)
-    subtask_of(other, place, storage, tmp_path, 2).restore(
-        assigned([snapshot], 1, 1)[place.subtask], 1
-    )
-    list(other.process(EdgeId("in"), a_batch(list(range(9)), 5)))
-
-    assert sums([other]) == {key: [min(5, key - 1) if key else 5] for key in range(9)}
-    operator.close()
-    other.close()
-
-
 def test_layers_are_laid_over_what_is_native(rocksdb_backends, tmp_path):
-    """S4 S5: a key of a layer has the rows of the layer, or none if it was removed."""
+    """S4: a key of a layer has the rows of the layer, or none if it was removed."""
     from weir.state.memory.memory_backend import MemoryBackend  # noqa: PLC0415 - after a plant
 
     job = Job(rocksdb_backends, tmp_path)

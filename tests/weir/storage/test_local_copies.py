@@ -163,3 +163,18 @@ def test_a_disk_that_cannot_be_written_has_no_name(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
         assert LocalCopies(tmp_path / "local").disk() == ""
     assert LocalCopies(tmp_path / "local").held() == ()
+
+
+def test_a_copy_of_a_file_that_never_changes_is_a_second_name_of_it(file, copies, tmp_path):
+    """S13: it takes no room, and outlives its source; a restore gives it a third name."""
+    source, restored = tmp_path / "000007.sst", tmp_path / "restored.sst"
+    source.write_bytes(CONTENT)
+
+    copies.link(FIRST, file.segment, source)
+    assert source.stat().st_nlink == 2
+    source.unlink()
+
+    assert copies.find(file).to_pybytes() == CONTENT.to_pybytes()
+    assert copies.link_to(file, restored)
+    assert restored.stat().st_nlink == 2
+    assert not copies.link_to(file._replace(checksum="another"), tmp_path / "no.sst")

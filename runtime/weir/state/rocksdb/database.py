@@ -6,6 +6,7 @@ when its subtask has ended already.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from shutil import move, rmtree
@@ -15,6 +16,7 @@ from typing import Any, TypeVar
 from rocksdict import (
     AccessType,
     Checkpoint,
+    DbClosedError,
     Rdict,
     RdictIter,
     ReadOptions,
@@ -139,7 +141,8 @@ class Database:
             self._holders -= 1
             if self._holders:
                 return
-        self._db.close()
+        with suppress(DbClosedError):  # an instance to go on with could not be opened
+            self._db.close()
         self._directory.remove(self.path)
 
 
