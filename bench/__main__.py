@@ -48,6 +48,11 @@ BAR_MS = 100
 """So many milliseconds are one block of a bar."""
 
 EVERY_SECOND = ("--interval", "1 s")
+SLOTS = 2
+BYTES_PER_SUM = 28
+"""Of a key's sum in a snapshot: its key group, its key, the sum and the count."""
+LEAST_MIB = 16
+ROWS_A_SECOND = 200_000
 
 KEYED = (
     Run("sum, 100 k keys", (*SUM, "100000")),
@@ -100,6 +105,37 @@ def _kept(figures: dict[str, object], undisturbed: float) -> tuple[str, ...]:
     parts = ("duration_ms", "start_delay_ms", "async_ms", "sync_p99_ms")
     shown = (f"{figures[part]} ms" if part in figures else "none completed" for part in parts)
     return (f"{rows:,.0f}", f"{rows / undisturbed:.0%}", *shown)
+
+
+@app.command()
+def rocksdb(
+    keys: int = typer.Option(20_000_000, help="How many keys the sums have."),
+    minutes: float = typer.Option(1.0, help="How long to watch each run."),
+) -> None:
+    """Sums on disk, with memory for a quarter of them: throughput, checkpoints, memory."""
+    table = Table("run", "rows/s", "duration", "sync p99", "state", "uploaded", "MiB", "growth")
+    budget = f"{max(keys * BYTES_PER_SUM // 4 // SLOTS >> 20, LEAST_MIB)} MiB"
+    # Keys are drawn: after three times as many rows as keys, one in twenty is not there yet.
+    filled = str(3 * keys / ROWS_A_SECOND)
+    watch = ("--warm-up", filled, "--seconds", str(minutes * 60), "--rocksdb-memory", budget)
+    for label, options in (
+        (f"{keys:,} keys, {budget} a slot", ()),
+        ("checkpoints", ("--interval", "10 s")),
+        ("incremental checkpoints", ("--interval", "10 s", "--incremental")),
+    ):
+        figures = _figures(Run(label, (*SUM, str(keys), *watch, *options)))
+        first, last = (int(str(figures[n])) for n in ("memory_at_first_mib", "memory_mib"))
+        sizes = (
+            f"{float(str(figures[name])) / 1e6:,.0f} MB" if name in figures else ""
+            for name in ("bytes", "written_bytes")
+        )
+        times = (
+            f"{figures[name]} ms" if name in figures else ""
+            for name in ("duration_ms", "sync_p99_ms")
+        )
+        rows, growth = f"{figures['rows_per_second']:,.0f}", f"{(last - first) / first:+.1%}"
+        table.add_row(label, rows, *times, *sizes, str(last), growth)
+    console.print(table)
 
 
 @app.command()
