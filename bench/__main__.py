@@ -24,6 +24,7 @@ console = Console(highlight=False)
 
 JOB = Path(__file__).with_name("keyed_job.py")
 SLOW = Path(__file__).with_name("backpressure_job.py")
+LATENCY = Path(__file__).with_name("latency_job.py")
 CHANGING = Path(__file__).with_name("incremental_job.py")
 RESTORED = Path(__file__).with_name("restore_job.py")
 MANY = Path(__file__).with_name("many_jobs.py")
@@ -44,6 +45,7 @@ class Run:
 
 SUM = ("--kind", "sum", "--keys")
 PROCESSOR = ("--kind", "processor", "--keys")
+BLOCKS = "▁▂▃▄▅▆▇█"
 BAR_MS = 100
 """So many milliseconds are one block of a bar."""
 
@@ -150,6 +152,31 @@ def memory(minutes: float = typer.Option(10.0, help="How long to watch.")) -> No
         growth = f"{(last - first) / first:+.2%}"
         table.add_row(label, rows, taken, str(first), str(last), growth)
     console.print(table)
+
+
+@app.command()
+def latency() -> None:
+    """How long rows take through a keyed sum, by rate and checkpoint interval, over time."""
+    table = Table("rows/s", "interval", "p50", "p99", "max", "longest in each half second")
+    for rate in (1_000, 10_000, 100_000):
+        for interval in ("500 ms", "1 s", "10 s"):
+            wanted = ("--rate", str(rate), "--interval", interval)
+            figures = _figures(Run(f"{rate:,} rows/s, {interval}", wanted, LATENCY))
+            times = (f"{figures[name]} ms" for name in ("p50_ms", "p99_ms", "max_ms"))
+            table.add_row(f"{rate:,}", interval, *times, _latency_curve(figures))
+    console.print(table)
+    console.print("Underlined: a checkpoint began. A full block is 100 ms or more.")
+
+
+def _latency_curve(figures: dict[str, object]) -> str:
+    longest, checkpoints = figures["curve_ms"], figures["checkpoints"]
+    assert isinstance(longest, list), "the run prints lists"
+    assert isinstance(checkpoints, list), "the run prints lists"
+    marks = [BLOCKS[min(int(ms * len(BLOCKS) / 100), len(BLOCKS) - 1)] for ms in longest]
+    return "".join(
+        f"[underline]{mark}[/underline]" if number in checkpoints else mark
+        for number, mark in enumerate(marks)
+    )
 
 
 @app.command()
