@@ -1,8 +1,8 @@
 """Decides when an operator emits what it has buffered although more input waits.
 
-An aggregation emits a changed key once for all its changes since the last flush. It flushes when the
-input has run dry, but a source that always has a few more rows never lets it run dry, so buffered
-rows also leave after a timeout (spec R9). Flink calls this the buffer timeout.
+An aggregation emits a changed key once for all its changes since the last flush. It flushes when
+the input has run dry, but a source that always has a few more rows never lets it run dry, so
+buffered rows also leave after a timeout (spec R9). Flink calls this the buffer timeout.
 
 A flush costs time, and the more often it happens, the fewer changes share an emitted row. So an
 operator with a backlog, whose rows are late anyway, spends a twentieth of its time on it at most,
