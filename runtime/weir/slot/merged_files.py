@@ -21,6 +21,7 @@ from weir.core.coordinator.events import SubtaskAcked
 from weir.core.file_pool import (
     DeleteFile,
     DropFile,
+    EndPart,
     FailPart,
     FilePool,
     MergeAction,
@@ -59,7 +60,7 @@ class AckReleased:
 
 @dataclass(slots=True)
 class _Held:
-    """A part of a checkpoint that waits for its files."""
+    """What a part of a checkpoint that has begun and not ended leaves here."""
 
     run: Run
     upload: Upload | None = None
@@ -101,8 +102,6 @@ class MergedFiles:
         with self._lock:
             if self._pool.members.get(subtask) == run[1]:
                 del self._layers[subtask]
-            for part in [p for p in self._held if (p.attempt, p.subtask) == (run[1], subtask)]:
-                self._let_go(part)
             work = self._carry_out(self._pool.left(run[1], subtask))
         self._submit(work)
 
@@ -121,9 +120,9 @@ class MergedFiles:
         with self._lock:
             if part not in self._held:
                 return False
-            self._let_go(part)
-            self._pool.reported(part)
-            return True
+            work = self._carry_out(self._pool.reported(part))
+        self._submit(work)
+        return True
 
     def completed(self, run: Run, subtask: SubtaskId, checkpoint: CheckpointId) -> None:
         with self._lock:
@@ -160,7 +159,6 @@ class MergedFiles:
     def discarded(self, run: Run, subtask: SubtaskId, checkpoint: CheckpointId) -> None:
         part = Part(run[1], checkpoint, subtask)
         with self._lock:
-            self._let_go(part)
             work = self._carry_out(self._pool.discarded(part))
         self._submit(work)
 
@@ -191,11 +189,6 @@ class MergedFiles:
         sized = [state for state in states if all(file.path in self._sizes for file in state)]
         return kept_files(sized, self._sizes, self._pool.policy.max_space_amplification)
 
-    def _let_go(self, part: Part) -> None:
-        held = self._held.pop(part, None)
-        if held is not None and held.upload is not None:
-            held.upload.is_held = False
-
     def _carry_out(self, actions: list[MergeAction]) -> _Work:
         """Do what can be done at once; the rest, for an upload thread."""
         work: _Work = []
@@ -211,6 +204,8 @@ class MergedFiles:
                     self._release(part)
                 case FailPart(part):
                     self._fail(part)
+                case EndPart(part):
+                    self._let_go(part)
                 case _:
                     assert_never(action)
         return work
@@ -229,6 +224,11 @@ class MergedFiles:
         reason, cause = Reason.CHECKPOINT_ASYNC_EXCEPTION, "a file that it shares was not written"
         failed = UploadFailed(part.checkpoint, reason, cause)
         self._post(UploadEnded(part.subtask, held.run, failed))
+
+    def _let_go(self, part: Part) -> None:
+        held = self._held.pop(part)
+        if held.upload is not None:
+            held.upload.is_held = False
 
     def _submit(self, work: _Work) -> None:
         """Without the lock: an upload thread may begin before this returns."""

@@ -21,6 +21,7 @@ from weir.slot.merged_files import AckReleased, MergedFiles
 from weir.slot.row_format import ArrowFormat
 from weir.slot.snapshot_storage import SnapshotStorage, SnapshotStorageSettings
 from weir.slot.snapshot_uploads import (
+    MOST_UPLOADS,
     SnapshotUploads,
     UploadEnded,
     UploadFailed,
@@ -168,6 +169,34 @@ def test_what_waits_in_a_file_counts_against_the_memory_of_the_slot(tmp_path):
 
     assert not slot.memory.refusal(CheckpointId(2))
     slot.merged.left(RUN, second)
+    assert slot.files() == []
+
+
+def test_an_ack_that_a_newer_checkpoint_has_overtaken_is_held_no_more(slot):
+    """S6, R7: two checkpoints at once, and one subtask is always late for the older one."""
+    first, second = slot.subtasks
+    for number in range(1, 2 * MOST_UPLOADS + 2, 2):
+        slot.ack(first, slot.barrier(number), whole(KIB))
+        newer = slot.barrier(number + 1)
+        for subtask in slot.subtasks:
+            assert slot.writers[subtask].uploads.refusal(newer.checkpoint) == ""
+            slot.ack(subtask, newer, whole(KIB))
+        assert slot.reported() == [first, second]
+        for subtask in slot.subtasks:
+            slot.merged.completed(RUN, subtask, newer.checkpoint)
+            slot.writers[subtask].uploads.keep_only(())
+
+    assert not slot.writers[first].uploads.is_busy
+
+
+def test_an_ack_that_is_given_up_on_its_way_does_not_go(slot):
+    """S6, C7: its files are deleted."""
+    for subtask in slot.subtasks:
+        slot.ack(subtask, slot.barrier(1), whole(KIB))
+    for subtask in slot.subtasks:
+        slot.merged.completed(RUN, subtask, CheckpointId(2))
+
+    assert slot.reported() == []
     assert slot.files() == []
 
 
