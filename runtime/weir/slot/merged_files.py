@@ -160,7 +160,7 @@ class MergedFiles:
         part = Part(run[1], checkpoint, subtask)
         with self._lock:
             work = self._carry_out(self._pool.discarded(part))
-        self._submit(work)
+        self._do(work)
 
     def restored(self, files: Iterable[StateFile]) -> None:
         """The next checkpoint may refer to these, of which each may share its file."""
@@ -237,6 +237,11 @@ class MergedFiles:
 
     # -- on upload threads
 
+    def _do(self, work: _Work) -> None:
+        """Here and now: when the slot ends, upload threads finish what they do and get no more."""
+        for act, arguments in work:
+            act(*arguments)
+
     def _write(self, path: str, segments: tuple[Segment, ...]) -> None:
         try:
             self._storage.put_merged(path, segments)
@@ -250,7 +255,7 @@ class MergedFiles:
                 del self._contents[path]
                 self._sizes[path] = sum(segment.file.bytes for segment in segments)
                 work = self._carry_out(self._pool.written(path))
-        self._submit(work)
+        self._do(work)
 
     def _delete(self, path: str) -> None:
         try:

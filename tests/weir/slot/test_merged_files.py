@@ -1,7 +1,9 @@
 """The pieces of a slot's subtasks share files on real storage, and no ack outruns its files."""
 
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from random import Random
+from threading import Event
 
 import pyarrow as pa
 import pytest
@@ -37,11 +39,18 @@ KIB = 1024
 
 
 class RefusingStorage(SnapshotStorage):
-    """Storage that is not there for merged files, on demand."""
+    """Storage that is not there for merged files, or slow, on demand."""
 
     refuses = False
 
+    def __init__(self, settings):
+        super().__init__(settings)
+        self.began, self.goes_on = Event(), Event()
+        self.goes_on.set()
+
     def put_merged(self, path, segments):
+        self.began.set()
+        assert self.goes_on.wait(20), "nothing let the write go on"
         if self.refuses:
             raise Unavailable("the storage is not there", retry_after=1.0)
         super().put_merged(path, segments)
@@ -57,13 +66,14 @@ class Slot:
     subtasks: list[SubtaskId] = field(default_factory=lambda: SUBTASKS[:2])
     now: int = 0
     limit: int | None = None
+    hand: Executor = field(default_factory=SteppedExecutor)
+    """Writes files."""
 
     def __post_init__(self):
         settings = SnapshotStorageSettings(
             self.place, 0, 0, is_incremental=self.is_incremental, merging=self.policy
         )
         self.storage = RefusingStorage(settings)
-        self.hand = SteppedExecutor()
         self.mail = []
         self.merged = MergedFiles(
             self.storage, self.hand, self.mail.append, lambda: Millis(self.now)
@@ -212,6 +222,24 @@ def test_a_subtask_that_leaves_takes_nothing_from_the_others(slot):
     assert slot.reported() == [first]
     (file,) = snapshot.files()
     assert slot.storage.fetch(file) == content(KIB)
+
+
+def test_a_file_that_is_dead_when_its_slot_ends_is_deleted(tmp_path):
+    """S6, C7: it is being written, and the slot takes no new work for its upload threads."""
+    threads = ThreadPoolExecutor(1)
+    slot = Slot(f"file://{tmp_path}", FileMergingPolicy(64 * KIB, 2.0, None), hand=threads)
+    slot.storage.goes_on.clear()
+    for subtask in slot.subtasks:
+        slot.ack(subtask, slot.barrier(1), whole(KIB))
+    assert slot.storage.began.wait(20)
+    for subtask in slot.subtasks:
+        slot.merged.left(RUN, subtask)
+
+    threads.shutdown(wait=False)
+    slot.storage.goes_on.set()
+    threads.shutdown(wait=True)
+
+    assert slot.files() == []
 
 
 def test_a_late_upload_of_a_subtask_that_has_left_fails(slot):
