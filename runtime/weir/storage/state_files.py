@@ -6,8 +6,9 @@ files: their handle holds them (spec S7). Several pieces may share one file, eac
 its own, and only that segment is read (spec S6).
 """
 
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import TemporaryFile
 
 import pyarrow as pa
 import xxhash
@@ -69,12 +70,13 @@ def fetch(store: ObjectStore, file: StateFile) -> pa.Buffer:
 def fetch_to_disk(store: ObjectStore, file: StateFile, directory: str) -> pa.Buffer:
     """The same, by way of a local file that leaves with the result: memory holds a part at a time.
 
-    An empty directory is the system's own for temporary files.
+    The file has no name, so nothing is left of it if the process dies. An empty directory is the
+    system's own for temporary files.
     """
     digest = xxhash.xxh3_64()
     if directory:
         Path(directory).mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=directory or None, prefix="weir-restore-") as local:
+    with TemporaryFile(dir=directory or None, prefix="weir-restore-") as local:
         try:
             end = file.offset + file.bytes
             for start in range(file.offset, end, PART_BYTES):
@@ -88,7 +90,7 @@ def fetch_to_disk(store: ObjectStore, file: StateFile, directory: str) -> pa.Buf
         if file.checksum and digest.hexdigest() != file.checksum:
             raise DamagedState(file, "its bytes are not those that were written")
         local.flush()
-        return pa.memory_map(local.name).read_buffer()
+        return pa.py_buffer(mmap(local.fileno(), 0, access=ACCESS_READ))
 
 
 def _content(store: ObjectStore, file: StateFile) -> bytes:
