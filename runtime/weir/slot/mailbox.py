@@ -334,7 +334,8 @@ class Mailbox:
     def _credited(self, event: Credited) -> None:
         runner = self._of(self._deployer.topology.sender(event.channel), event.run)
         if runner is not None:
-            runner.demand.asks(event.channel, event.rows)
+            edge = self._deployer.topology.edge_by_id[event.channel.edge]
+            runner.demand.asks(event.channel, event.rows, edge.kind)
             self._perform(runner, runner.credited(event.channel, event.batches))
 
     def _broken(self, event: Broken) -> None:
