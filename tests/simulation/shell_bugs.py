@@ -165,7 +165,8 @@ SHELL_BUGS = (
         "a sender goes by what its operator emitted long ago",
         ("R7",),
         "weir.slot.demand",
-        "            kept = min(FORGETTING, MOST_HISTORY * taken / self._taken) if self._taken else 0.0\n",
+        "            kept = min(FORGETTING, MOST_HISTORY * taken / self._taken)"
+        " if self._taken else 0.0\n",
         "            kept = 1.0\n",
         (f"{_SLOT}/test_demand.py",),
     ),
@@ -214,7 +215,7 @@ SHELL_BUGS = (
         "a key that was removed comes back from an older layer",
         ("S4",),
         "weir.state.layer_merge",
-        "    return table.filter(pa.compute.invert(table.column(REMOVED.name)))\n",
+        "    return table.filter(pc.invert(table.column(REMOVED.name)))\n",
         "    return table\n",
         (f"{_PYSPARK}/test_processor_layers.py",),
     ),
