@@ -171,6 +171,14 @@ SHELL_BUGS = (
         (f"{_SLOT}/test_demand.py",),
     ),
     Bug(
+        "state on disk counts as memory while it is uploaded",
+        ("R7",),
+        "weir.slot.snapshot_uploads",
+        "self._state_bytes if captured.is_in_memory else 0)\n",
+        "self._state_bytes)\n",
+        (f"{_SLOT}/test_snapshot_uploads.py",),
+    ),
+    Bug(
         "an operator in between hides how slow the one behind it is",
         ("R7",),
         "weir.slot.mailbox",

@@ -74,6 +74,12 @@ class Captured:
     """Makes sealed transactions durable; runs on an upload thread, and raising is a decline."""
     release: Callable[[], None] = nothing_to_release
     """Frees the old versions that were kept for this snapshot. Called once, from any thread."""
+    keyed_in_memory: bool = False
+    """Whether the old versions of keyed state are in memory, and not on the local disk."""
+
+    @property
+    def is_in_memory(self) -> bool:
+        return self.keyed_in_memory or bool(self.lists)
 
 
 @dataclass(frozen=True, slots=True)

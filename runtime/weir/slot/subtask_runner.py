@@ -450,7 +450,7 @@ class SubtaskRunner:
             reason = f"its synchronous part failed: {describe_error(problem)}"
             self._fail(FailureCause.CHECKPOINT, reason, problem)
             return
-        upload = self.uploads.start(barrier, int((self.timer() - began) * 1000))
+        upload = self.uploads.start(barrier, int((self.timer() - began) * 1000), captured)
         snapshot = SubtaskSnapshot(
             self.subtask, watermarks=self.time.by_edge(), reached_end=self.task.at_end
         )

@@ -94,7 +94,7 @@ class Slot:
     def upload(self, subtask, barrier, captured):
         """The upload of one subtask, up to its wish to ack; its result is what it names."""
         writer = self.writers[subtask]
-        upload = writer.uploads.start(barrier, 0)
+        upload = writer.uploads.start(barrier, 0, captured)
         result = writer.write(StartUpload(upload, captured, SubtaskSnapshot(subtask)))
         return upload, result
 

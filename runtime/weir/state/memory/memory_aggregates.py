@@ -66,7 +66,7 @@ class MemoryAggregates:
             return self._write(captured.read())
 
         piece = KeyedSnapshot(self._groups, whole, AGGREGATES_FILE, since)
-        return Captured(keyed=(piece,), release=captured.release)
+        return Captured(keyed=(piece,), release=captured.release, keyed_in_memory=True)
 
     def restore(self, files: Sequence[KeyedState], checkpoint: CheckpointId) -> None:
         """The files come in the order they were laid."""

@@ -117,7 +117,7 @@ class MemoryBackend:
         captured = self._capture_states()
         if self._place.is_incremental:
             self._versions.remember(checkpoint, captured.versions)
-        return Captured(keyed=captured.keyed, release=captured.release)
+        return Captured(keyed=captured.keyed, release=captured.release, keyed_in_memory=True)
 
     def restore(self, restored_state: RestoredState) -> list[str]:
         files: dict[str, list[KeyedState]] = {}
