@@ -24,6 +24,7 @@ console = Console(highlight=False)
 
 JOB = Path(__file__).with_name("keyed_job.py")
 SLOW = Path(__file__).with_name("backpressure_job.py")
+LATENCY = Path(__file__).with_name("latency_job.py")
 CHANGING = Path(__file__).with_name("incremental_job.py")
 LOGGED = Path(__file__).with_name("changelog_job.py")
 RESTORED = Path(__file__).with_name("restore_job.py")
@@ -45,10 +46,16 @@ class Run:
 
 SUM = ("--kind", "sum", "--keys")
 PROCESSOR = ("--kind", "processor", "--keys")
+BLOCKS = "▁▂▃▄▅▆▇█"
 BAR_MS = 100
 """So many milliseconds are one block of a bar."""
 
 EVERY_SECOND = ("--interval", "1 s")
+SLOTS = 2
+BYTES_PER_SUM = 28
+"""Of a key's sum in a snapshot: its key group, its key, the sum and the count."""
+LEAST_MIB = 16
+ROWS_A_SECOND = 200_000
 
 KEYED = (
     Run("sum, 100 k keys", (*SUM, "100000")),
@@ -104,6 +111,37 @@ def _kept(figures: dict[str, object], undisturbed: float) -> tuple[str, ...]:
 
 
 @app.command()
+def rocksdb(
+    keys: int = typer.Option(20_000_000, help="How many keys the sums have."),
+    minutes: float = typer.Option(1.0, help="How long to watch each run."),
+) -> None:
+    """Sums on disk, with memory for a quarter of them: throughput, checkpoints, memory."""
+    table = Table("run", "rows/s", "duration", "sync p99", "state", "uploaded", "MiB", "growth")
+    budget = f"{max(keys * BYTES_PER_SUM // 4 // SLOTS >> 20, LEAST_MIB)} MiB"
+    # Keys are drawn: after three times as many rows as keys, one in twenty is not there yet.
+    filled = str(3 * keys / ROWS_A_SECOND)
+    watch = ("--warm-up", filled, "--seconds", str(minutes * 60), "--rocksdb-memory", budget)
+    for label, options in (
+        (f"{keys:,} keys, {budget} a slot", ()),
+        ("checkpoints", ("--interval", "10 s")),
+        ("incremental checkpoints", ("--interval", "10 s", "--incremental")),
+    ):
+        figures = _figures(Run(label, (*SUM, str(keys), *watch, *options)))
+        first, last = (int(str(figures[n])) for n in ("memory_at_first_mib", "memory_mib"))
+        sizes = (
+            f"{float(str(figures[name])) / 1e6:,.0f} MB" if name in figures else ""
+            for name in ("bytes", "written_bytes")
+        )
+        times = (
+            f"{figures[name]} ms" if name in figures else ""
+            for name in ("duration_ms", "sync_p99_ms")
+        )
+        rows, growth = f"{figures['rows_per_second']:,.0f}", f"{(last - first) / first:+.1%}"
+        table.add_row(label, rows, *times, *sizes, str(last), growth)
+    console.print(table)
+
+
+@app.command()
 def memory(minutes: float = typer.Option(10.0, help="How long to watch.")) -> None:
     """A keyed sum with checkpoints, for long: whether its slots' memory grows."""
     table = Table("run", "rows/s", "checkpoints", "MiB at first", "MiB at the end", "growth")
@@ -115,6 +153,31 @@ def memory(minutes: float = typer.Option(10.0, help="How long to watch.")) -> No
         growth = f"{(last - first) / first:+.2%}"
         table.add_row(label, rows, taken, str(first), str(last), growth)
     console.print(table)
+
+
+@app.command()
+def latency() -> None:
+    """How long rows take through a keyed sum, by rate and checkpoint interval, over time."""
+    table = Table("rows/s", "interval", "p50", "p99", "max", "longest in each half second")
+    for rate in (1_000, 10_000, 100_000):
+        for interval in ("500 ms", "1 s", "10 s"):
+            wanted = ("--rate", str(rate), "--interval", interval)
+            figures = _figures(Run(f"{rate:,} rows/s, {interval}", wanted, LATENCY))
+            times = (f"{figures[name]} ms" for name in ("p50_ms", "p99_ms", "max_ms"))
+            table.add_row(f"{rate:,}", interval, *times, _latency_curve(figures))
+    console.print(table)
+    console.print("Underlined: a checkpoint began. A full block is 100 ms or more.")
+
+
+def _latency_curve(figures: dict[str, object]) -> str:
+    longest, checkpoints = figures["curve_ms"], figures["checkpoints"]
+    assert isinstance(longest, list), "the run prints lists"
+    assert isinstance(checkpoints, list), "the run prints lists"
+    marks = [BLOCKS[min(int(ms * len(BLOCKS) / 100), len(BLOCKS) - 1)] for ms in longest]
+    return "".join(
+        f"[underline]{mark}[/underline]" if number in checkpoints else mark
+        for number, mark in enumerate(marks)
+    )
 
 
 @app.command()

@@ -63,6 +63,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--keys", type=int, required=True)
     parser.add_argument("--interval", default="0 ms")
     parser.add_argument("--incremental", action="store_true")
+    parser.add_argument("--rocksdb-memory", default="", help="state on disk, with so much memory")
     parser.add_argument("--warm-up", type=float, default=8.0)
     parser.add_argument("--seconds", type=float, default=15.0)
     parser.add_argument("--kill", action="store_true")
@@ -70,9 +71,13 @@ def _arguments() -> argparse.Namespace:
 
 
 def _session(given: argparse.Namespace, directory: str) -> WeirSession:
+    builder = WeirSession.builder.appName("bench")
+    if given.rocksdb_memory:
+        builder = builder.config("weir.state.backend", "rocksdb").config(
+            "weir.state.rocksdbMemory", given.rocksdb_memory
+        )
     return (
-        WeirSession.builder.appName("bench")
-        .config("weir.parallelism", 2)
+        builder.config("weir.parallelism", 2)
         .config("weir.checkpointing.interval", given.interval)
         .config("weir.checkpointing.incremental", given.incremental)
         .config("weir.checkpointing.storage", f"file://{directory}")
@@ -140,6 +145,9 @@ def _checkpoints(job: StreamingJob) -> dict[str, object]:
         "checkpoints": len(done),
         "duration_ms": statistics.median(record.duration_ms for record in done),
         "bytes": statistics.median(record.bytes for record in done),
+        "written_bytes": statistics.median(
+            sum(part.timings.written_bytes for part in record.subtasks.values()) for record in done
+        ),
         "start_delay_ms": statistics.median(delay for delay, _ in slowest),
         "async_ms": statistics.median(written for _, written in slowest),
         "sync_p99_ms": sync[int(len(sync) * 0.99)],

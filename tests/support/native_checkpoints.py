@@ -83,7 +83,7 @@ class NativeSubtask:
         location = f"file://{self.directory}/chk/chk-{number}"
         barrier = Barrier(checkpoint, kind, AlignmentType.ALIGNED, Millis(0), location, base=base)
         captured = self.backend.capture(checkpoint)
-        upload = self.uploads.start(barrier, 0)
+        upload = self.uploads.start(barrier, 0, captured)
         meanwhile()
         result = self.writer.write(
             StartUpload(upload, captured, SubtaskSnapshot(self.place.subtask))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NamedTuple
 
-from weir.core.ids import CheckpointId, Millis, SubtaskId
+from weir.core.ids import NO_CHECKPOINT, CheckpointId, Millis, SubtaskId
 
 
 class FileMergingPolicy(NamedTuple):
@@ -83,7 +83,13 @@ class FailPart(NamedTuple):
     part: Part
 
 
-MergeAction = WriteFile | DropFile | DeleteFile | ReleaseAck | FailPart
+class EndPart(NamedTuple):
+    """The part was acked or given up: let go what is held for it."""
+
+    part: Part
+
+
+MergeAction = WriteFile | DropFile | DeleteFile | ReleaseAck | FailPart | EndPart
 
 
 class _Stage(Enum):
@@ -110,16 +116,26 @@ class PhysicalFile:
 class _Group:
     """The files of one checkpoint."""
 
-    is_savepoint: bool = False
+    is_savepoint: bool | None = None
+    """None: no piece has come, which says it."""
+    is_late: bool = False
+    """Begun when a newer checkpoint was complete, so it may have been forgotten before. Who has
+    ended it is not known any more, and none is waited for."""
     files: dict[str, PhysicalFile] = field(default_factory=dict)
     open_files: dict[str, PhysicalFile] = field(default_factory=dict)
     """By directory: what later checkpoints may refer to is apart from what they may not."""
     ended: set[SubtaskId] = field(default_factory=set)
     """Subtasks that put nothing more into it."""
+    parts: set[Part] = field(default_factory=set)
+    """Those that have begun, with a piece or an ack, and have not ended."""
     acked: set[Part] = field(default_factory=set)
     """Waiting for their pieces to be durable."""
     failed: set[Part] = field(default_factory=set)
     """A piece of theirs is lost, so they must not ack, until they give the checkpoint up."""
+
+    @property
+    def is_in_use(self) -> bool:
+        return bool(self.files or self.parts)
 
 
 class NotAMember(Exception):
@@ -134,6 +150,8 @@ class FilePool:
     members: dict[SubtaskId, int] = field(default_factory=dict)
     """The subtasks that run in this slot, and the attempt of each."""
     groups: dict[CheckpointId, _Group] = field(default_factory=dict)
+    newest: CheckpointId = NO_CHECKPOINT
+    """That is complete."""
 
     # -- subtasks come and go
 
@@ -155,8 +173,9 @@ class FilePool:
         part = piece.part
         if self.members.get(part.subtask) != part.attempt:
             raise NotAMember(f"{part.subtask} does not run here any more")
-        group = self.groups.setdefault(part.checkpoint, _Group())
+        group = self._group(part.checkpoint)
         group.is_savepoint = piece.is_savepoint
+        group.parts.add(part)
         directory, _, name = piece.path.rpartition("/")
         actions: list[MergeAction] = []
         most = self.policy.max_file_size
@@ -178,23 +197,26 @@ class FilePool:
 
     def acked(self, part: Part) -> list[MergeAction]:
         """The subtask puts nothing more into this checkpoint, and wants to ack it."""
-        group = self.groups.setdefault(part.checkpoint, _Group())
+        group = self._group(part.checkpoint)
         group.ended.add(part.subtask)
+        group.parts.add(part)
         if part not in group.failed:
             group.acked.add(part)
         released = self._release(group)
         return [*released, *self._close_complete(part.checkpoint)]
 
-    def reported(self, part: Part) -> None:
+    def reported(self, part: Part) -> list[MergeAction]:
         """The ack is on its way: the coordinator owns the files that it names."""
         group = self.groups.get(part.checkpoint)
         if group is None:
-            return
+            return []
+        actions = self._end(group, part)
         for file in list(group.files.values()):
             if part in file.holders:
                 file.is_owned = True
                 self._let_go(group, file, part)
         self._forget_ended(part.checkpoint)
+        return actions
 
     def discarded(self, part: Part) -> list[MergeAction]:
         """The subtask gives this checkpoint up; nothing happens if it has acked it."""
@@ -202,9 +224,7 @@ class FilePool:
         if group is None:
             return []
         group.ended.add(part.subtask)
-        group.acked.discard(part)
-        group.failed.discard(part)
-        actions: list[MergeAction] = []
+        actions = self._end(group, part)
         for file in list(group.files.values()):
             if part in file.holders:
                 actions += self._let_go(group, file, part)
@@ -213,11 +233,19 @@ class FilePool:
     def completed(
         self, attempt: int, subtask: SubtaskId, newest: CheckpointId
     ) -> list[MergeAction]:
-        """A checkpoint is complete: older ones never will be, except savepoints."""
+        """A checkpoint is complete: older ones never will be, except savepoints.
+
+        An aborted checkpoint is not given up by a subtask that has not seen it. So the groups that
+        nothing is left of are forgotten here.
+        """
+        self.newest = max(self.newest, newest)
         actions: list[MergeAction] = []
         for checkpoint in [c for c in self.groups if c < newest]:
-            if not self.groups[checkpoint].is_savepoint:
+            if self.groups[checkpoint].is_savepoint is False:
                 actions += self.discarded(Part(attempt, checkpoint, subtask))
+        self.groups = {
+            c: group for c, group in self.groups.items() if c >= newest or group.is_in_use
+        }
         return actions
 
     # -- files
@@ -263,6 +291,9 @@ class FilePool:
         wait = self.policy.longest_wait_ms
         return None if wait is None else Millis(file.opened_at + wait)
 
+    def _group(self, checkpoint: CheckpointId) -> _Group:
+        return self.groups.setdefault(checkpoint, _Group(is_late=checkpoint < self.newest))
+
     def _find(self, path: str) -> tuple[CheckpointId, PhysicalFile]:
         return next(
             (c, group.files[path]) for c, group in self.groups.items() if path in group.files
@@ -282,8 +313,8 @@ class FilePool:
         return actions
 
     def _is_complete(self, checkpoint: CheckpointId) -> bool:
-        ended = self.groups[checkpoint].ended
-        return all(subtask in ended for subtask in self.members)
+        group = self.groups[checkpoint]
+        return group.is_late or all(subtask in group.ended for subtask in self.members)
 
     def _release(self, group: _Group) -> list[MergeAction]:
         waiting = {
@@ -295,6 +326,13 @@ class FilePool:
         durable = sorted(group.acked - waiting)
         group.acked.difference_update(durable)
         return [ReleaseAck(part) for part in durable]
+
+    def _end(self, group: _Group, part: Part) -> list[MergeAction]:
+        if part not in group.parts:
+            return []
+        for parts in (group.parts, group.acked, group.failed):
+            parts.discard(part)
+        return [EndPart(part)]
 
     def _let_go(self, group: _Group, file: PhysicalFile, part: Part) -> list[MergeAction]:
         """The part needs the file no more; the last one decides what becomes of it."""
@@ -309,6 +347,5 @@ class FilePool:
 
     def _forget_ended(self, checkpoint: CheckpointId) -> None:
         group = self.groups.get(checkpoint)
-        is_open = group is None or group.files or group.acked or group.failed
-        if not is_open and self._is_complete(checkpoint):
+        if group is not None and not group.is_in_use and self._is_complete(checkpoint):
             del self.groups[checkpoint]

@@ -129,6 +129,12 @@ class Captured:
     """Frees the old versions that were kept for this snapshot. Called once, from any thread."""
     native: NativeSnapshot | None = None
     """The keyed state once more, where the backend can write its own files instead."""
+    keyed_in_memory: bool = False
+    """Whether the old versions of keyed state are in memory, and not on the local disk."""
+
+    @property
+    def is_in_memory(self) -> bool:
+        return self.keyed_in_memory or bool(self.lists)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +169,7 @@ def together(parts: Sequence[Captured]) -> Captured:
         keyed=tuple(piece for part in parts for piece in part.keyed),
         release=release,
         known=frozenset.intersection(*known) if known else None,
+        keyed_in_memory=any(part.keyed_in_memory for part in parts),
     )
 
 

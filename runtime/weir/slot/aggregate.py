@@ -2,8 +2,8 @@
 
 Rows only change the table. A key is emitted when the slot flushes, once for all its changes since,
 with its aggregates as they then stand, as update mode does: a busy stream has few and large
-outputs, an idle one has no delay. The slot flushes before each barrier, so a snapshot never has to
-hold which keys were still to be emitted.
+outputs, an idle one has no delay, and none has a long one (spec R9). The slot flushes before each
+barrier, so a snapshot never has to hold which keys were still to be emitted.
 """
 
 from collections.abc import Iterable, Iterator

@@ -169,7 +169,7 @@ class Mailbox:
         return [runner for runner in self._runners.values() if runner.is_ready]
 
     def _pass_time(self) -> None:
-        """Wake sources, time out alignments, fire timers of the wall clock."""
+        """Wake sources, time out alignments and buffers, fire timers of the wall clock."""
         now, wall = self._clock.now(), self._clock.wall()
         for subtask in [s for s, due in self._wakeups.items() if due <= now]:
             self._resume(subtask)
@@ -183,6 +183,8 @@ class Mailbox:
             timer = self._next_timer(runner)
             if timer is not None and timer <= wall:
                 self._perform(runner, runner.fire())
+            if runner.must_flush:
+                self._perform(runner, runner.flush())
 
     def _next_timer(self, runner: SubtaskRunner) -> Millis | None:
         """A subtask that may not emit now waits for what changes that, not for the clock."""
@@ -191,7 +193,7 @@ class Mailbox:
 
     def _flush_idle(self) -> bool:
         """Nothing waits to be processed, so what operators have buffered should not wait either."""
-        unflushed = [r for r in self._ready() if r.has_unflushed and r.may_emit]
+        unflushed = [r for r in self._ready() if r.buffer.is_buffering and r.may_emit]
         for runner in unflushed:
             self._perform(runner, runner.flush())
         return bool(unflushed)
@@ -338,7 +340,8 @@ class Mailbox:
     def _credited(self, event: Credited) -> None:
         runner = self._of(self._deployer.topology.sender(event.channel), event.run)
         if runner is not None:
-            runner.demand.asks(event.channel, event.rows)
+            edge = self._deployer.topology.edge_by_id[event.channel.edge]
+            runner.demand.asks(event.channel, event.rows, edge.kind)
             self._perform(runner, runner.credited(event.channel, event.batches))
 
     def _broken(self, event: Broken) -> None:

@@ -21,6 +21,7 @@ from weir.core.coordinator.events import SubtaskAcked
 from weir.core.file_pool import (
     DeleteFile,
     DropFile,
+    EndPart,
     FailPart,
     FilePool,
     MergeAction,
@@ -58,7 +59,7 @@ class AckReleased:
 
 @dataclass(slots=True)
 class _Held:
-    """A part of a checkpoint that waits for its files."""
+    """What a part of a checkpoint that has begun and not ended leaves here."""
 
     run: Run
     upload: Upload | None = None
@@ -108,8 +109,6 @@ class MergedFiles:
         with self._lock:
             if self._pool.members.get(subtask) == run[1]:
                 del self._layers[subtask]
-            for part in [p for p in self._held if (p.attempt, p.subtask) == (run[1], subtask)]:
-                self._let_go(part)
             work = self._carry_out(self._pool.left(run[1], subtask))
         self._submit(work)
 
@@ -128,9 +127,9 @@ class MergedFiles:
         with self._lock:
             if part not in self._held:
                 return False
-            self._let_go(part)
-            self._pool.reported(part)
-            return True
+            work = self._carry_out(self._pool.reported(part))
+        self._submit(work)
+        return True
 
     def completed(self, run: Run, subtask: SubtaskId, checkpoint: CheckpointId) -> None:
         with self._lock:
@@ -167,9 +166,8 @@ class MergedFiles:
     def discarded(self, run: Run, subtask: SubtaskId, checkpoint: CheckpointId) -> None:
         part = Part(run[1], checkpoint, subtask)
         with self._lock:
-            self._let_go(part)
             work = self._carry_out(self._pool.discarded(part))
-        self._submit(work)
+        self._do(work)
 
     def restored(self, files: Iterable[StateFile]) -> None:
         """The next checkpoint may refer to these, of which each may share its file."""
@@ -198,11 +196,6 @@ class MergedFiles:
         sized = [state for state in states if all(file.path in self._sizes for file in state)]
         return kept_files(sized, self._sizes, self._pool.policy.max_space_amplification)
 
-    def _let_go(self, part: Part) -> None:
-        held = self._held.pop(part, None)
-        if held is not None and held.upload is not None:
-            held.upload.is_held = False
-
     def _carry_out(self, actions: list[MergeAction]) -> _Work:
         """Do what can be done at once; the rest, for an upload thread."""
         work: _Work = []
@@ -218,6 +211,8 @@ class MergedFiles:
                     self._release(part)
                 case FailPart(part):
                     self._fail(part)
+                case EndPart(part):
+                    self._let_go(part)
                 case _:
                     assert_never(action)
         return work
@@ -237,12 +232,22 @@ class MergedFiles:
         failed = UploadFailed(part.checkpoint, reason, cause)
         self._post(UploadEnded(part.subtask, held.run, failed))
 
+    def _let_go(self, part: Part) -> None:
+        held = self._held.pop(part)
+        if held.upload is not None:
+            held.upload.is_held = False
+
     def _submit(self, work: _Work) -> None:
         """Without the lock: an upload thread may begin before this returns."""
         for act, arguments in work:
             self._uploading.submit(act, *arguments)
 
     # -- on upload threads
+
+    def _do(self, work: _Work) -> None:
+        """Here and now: when the slot ends, upload threads finish what they do and get no more."""
+        for act, arguments in work:
+            act(*arguments)
 
     def _write(self, path: str, segments: tuple[Segment, ...]) -> None:
         try:
@@ -257,7 +262,7 @@ class MergedFiles:
                 del self._contents[path]
                 self._sizes[path] = sum(segment.file.bytes for segment in segments)
                 work = self._carry_out(self._pool.written(path))
-        self._submit(work)
+        self._do(work)
 
     def _delete(self, path: str) -> None:
         try:

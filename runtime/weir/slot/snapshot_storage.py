@@ -21,7 +21,7 @@ from weir.core.snapshots import NativeFile, StateFile
 from weir.errors import JobRejected
 from weir.ports.operators import NativeInstance
 from weir.slot.file_storage import Segment
-from weir.state.working_directory import WorkingDirectory
+from weir.state.working_directory import WorkingDirectory, usual_parent
 from weir.storage import state_files
 from weir.storage.local_copies import LocalCopies, Owner
 from weir.storage.store_by_scheme import StoreByScheme
@@ -131,7 +131,7 @@ class SnapshotStorage:
         directory = self._keeping.restore_directory
         if directory is None or not file.path or file.bytes <= LARGE_BYTES:
             return state_files.fetch(self._store, file)
-        return state_files.fetch_to_disk(self._store, file, directory)
+        return state_files.fetch_to_disk(self._store, file, directory or usual_parent())
 
     def fetch_native(self, share: NativeShare) -> NativeInstance:
         """In parallel, each file from its local copy if there is one."""

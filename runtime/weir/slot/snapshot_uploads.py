@@ -17,6 +17,7 @@ from weir.core.ids import CheckpointId, SubtaskId
 from weir.core.reasons import Reason
 from weir.core.snapshots import InFlightHandle, StateFile, SubtaskSnapshot
 from weir.exchange import Run
+from weir.ports.operators import Captured
 from weir.slot.layers import Layers
 from weir.slot.native_files import NativeFiles
 from weir.slot.state_log import StateLog
@@ -160,7 +161,8 @@ class SnapshotUploads:
         """What uploads of older checkpoints hold.
 
         A version of the state costs memory as it is changed and as it is written, which is not
-        known beforehand; the estimate is the size of the state in the last snapshot.
+        known beforehand; the estimate is the size of the state in the last snapshot. State that a
+        backend keeps on the local disk costs none.
         """
         return sum(u.held_bytes for u in self._busy() if u.barrier.checkpoint < before)
 
@@ -174,8 +176,8 @@ class SnapshotUploads:
             return "storage is too slow: its uploads of earlier checkpoints have not ended"
         return self._memory.refusal(checkpoint)
 
-    def start(self, barrier: Barrier, sync_ms: int) -> Upload:
-        upload = Upload(barrier, sync_ms, self._state_bytes)
+    def start(self, barrier: Barrier, sync_ms: int, captured: Captured) -> Upload:
+        upload = Upload(barrier, sync_ms, self._state_bytes if captured.is_in_memory else 0)
         self._uploads[barrier.checkpoint] = upload
         self._under_way.append(upload)
         return upload

@@ -44,6 +44,7 @@ from weir.errors import WeirError
 from weir.exchange import Run
 from weir.ports.operators import Batch, Operator, RestoredState
 from weir.ports.user_code_errors import UserCodeFailed, describe_error, error_type, is_of_user_code
+from weir.slot.buffer_timeout import BufferTimeout
 from weir.slot.demand import Demand
 from weir.slot.effects import (
     DiscardUpload,
@@ -72,9 +73,6 @@ log = logging.getLogger("weir.slot")
 OUTPUT_LIMIT = 2
 """With so many batches queued on an output there is no room in it."""
 
-LONGEST_UNFLUSHED_SECONDS = 1.0
-"""However busy an operator is, what it has buffered does not wait longer."""
-
 
 @dataclass(eq=False)
 class SubtaskRunner:
@@ -94,8 +92,7 @@ class SubtaskRunner:
     timer: Callable[[], float] = perf_counter
     budget: TurnBudget = field(default_factory=TurnBudget)
     counts: SubtaskCounts = field(default_factory=SubtaskCounts)
-    has_unflushed: bool = False
-    flushed_at: float = 0.0
+    buffer: BufferTimeout = field(default_factory=BufferTimeout)
     has_failed: bool = False
     withheld: dict[ChannelId, int] = field(default_factory=dict)
     """Credit that is not granted yet, because what it would let in is in-flight data."""
@@ -106,7 +103,6 @@ class SubtaskRunner:
 
     def __post_init__(self) -> None:
         self.uploads = self.writer.uploads
-        self.flushed_at = self.timer()
         self.demand = Demand(self.counts)
         self.cuts = LogCuts(self.operator, self.uploads, self.task)
 
@@ -258,9 +254,7 @@ class SubtaskRunner:
         self._worked(done, self.timer() - began, size)
         self.counts.rows_in += done
         self.task.processed_bytes += size
-        self.has_unflushed = True
-        if began - self.flushed_at > LONGEST_UNFLUSHED_SECONDS:
-            self._flush()
+        self.buffer.processed(began)
         return batches
 
     def log_changes(self, now: Millis) -> list[Effect]:
@@ -309,14 +303,20 @@ class SubtaskRunner:
                     for channel, part in router.route(out):
                         self._obey(self.task.emit(channel, part))
 
+    @property
+    def must_flush(self) -> bool:
+        """Whether buffered rows have waited long enough, although more input waits (spec R9)."""
+        has_backlog = any(inbox.queue for inbox in self.task.inboxes.values())
+        return self.may_emit and self.buffer.is_due(self.timer(), has_backlog=has_backlog)
+
     def flush(self) -> list[Effect]:
-        """The input has run dry: emit what is buffered."""
+        """The input has run dry, or buffered rows have waited long enough: emit them."""
         return self._effects_of(self._flush)
 
     def _flush(self) -> None:
-        self.has_unflushed = False
-        self.flushed_at = self.timer()
+        began = self.timer()
         self._emit(self.operator.flush())
+        self.buffer.flushed(began, self.timer())
 
     # -- time
 
@@ -452,7 +452,7 @@ class SubtaskRunner:
             self._fail(FailureCause.CHECKPOINT, reason, problem)
             return
         self.cuts.captured(barrier, captured)
-        upload = self.uploads.start(barrier, int((self.timer() - began) * 1000))
+        upload = self.uploads.start(barrier, int((self.timer() - began) * 1000), captured)
         snapshot = SubtaskSnapshot(
             self.subtask, watermarks=self.time.by_edge(), reached_end=self.task.at_end
         )

@@ -146,12 +146,34 @@ def write_sorted(
     known at the end and written at the beginning, so the batches make a stop on the disk.
     """
     waiting = path.with_suffix(".batches")
-    groups = header.max_parallelism
+    try:
+        counts = _write_batches(waiting, schema, batches, header.max_parallelism)
+        _write_file(path, waiting, header, schema, counts)
+        return pa.memory_map(str(path)).read_buffer()
+    finally:
+        for file in (waiting, path):
+            file.unlink(missing_ok=True)
+
+
+def _write_batches(
+    waiting: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch], groups: int
+) -> npt.NDArray[np.int64]:
+    """How many rows each key group has."""
     counts = np.zeros(groups, np.int64)
     with pa.OSFile(str(waiting), "wb") as sink, pa.ipc.new_stream(sink, schema) as writer:
         for batch in _full_batches(batches, schema):
             counts += np.bincount(batch.column(0).to_numpy(), minlength=groups)
             writer.write_batch(batch)
+    return counts
+
+
+def _write_file(
+    path: Path,
+    waiting: Path,
+    header: FileHeader,
+    schema: pa.Schema,
+    counts: npt.NDArray[np.int64],
+) -> None:
     metadata = {
         **(schema.metadata or {}),
         NAME: header.name.encode(),
@@ -165,9 +187,6 @@ def write_sorted(
         with pa.ipc.new_file(sink, described) as writer:
             for batch in pa.ipc.open_stream(source):
                 writer.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=described))
-    content = pa.memory_map(str(path)).read_buffer()
-    path.unlink()
-    return content
 
 
 def read_keyed(data: pa.Buffer, groups: KeyGroupRange) -> KeyedState:

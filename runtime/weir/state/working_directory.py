@@ -28,7 +28,7 @@ class WorkingDirectory:
 
     def __init__(self, parent: str) -> None:
         """In this directory, or in one that Spark or the system has for such data."""
-        self._parent = Path(parent or _usual_parent()) / NAME
+        self._parent = Path(parent or usual_parent()) / NAME
         self._lock = Lock()
         self._instances = 0
         self._path = Path()
@@ -92,5 +92,6 @@ def _locked_directory(parent: Path) -> tuple[Path, int]:
         os.close(held)  # another process took it for a leftover before it was locked
 
 
-def _usual_parent() -> str:
+def usual_parent() -> str:
+    """The disk that Spark has for such data, or the system's directory for temporary files."""
     return os.environ.get(SPARK_LOCAL_DIRS, "").split(",")[0] or tempfile.gettempdir()

@@ -6,8 +6,9 @@ files: their handle holds them (spec S7). Several pieces may share one file, eac
 its own, and only that segment is read (spec S6).
 """
 
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import TemporaryFile
 from typing import IO
 
 import pyarrow as pa
@@ -82,14 +83,15 @@ def fetch(store: ObjectStore, file: StateFile) -> pa.Buffer:
 def fetch_to_disk(store: ObjectStore, file: StateFile, directory: str) -> pa.Buffer:
     """The same, by way of a local file that leaves with the result: memory holds a part at a time.
 
-    An empty directory is the system's own for temporary files.
+    The file has no name, so nothing is left of it if the process dies. An empty directory is the
+    system's own for temporary files.
     """
     if directory:
         Path(directory).mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=directory or None, prefix="weir-restore-") as local:
+    with TemporaryFile(dir=directory or None, prefix="weir-restore-") as local:
         _copy_verified(store, file, local)
         local.flush()
-        return pa.memory_map(local.name).read_buffer()
+        return pa.py_buffer(mmap(local.fileno(), 0, access=ACCESS_READ))
 
 
 def fetch_into(store: ObjectStore, file: StateFile, place: Path) -> None:

@@ -5,6 +5,7 @@ import pytest
 from weir.core.file_pool import (
     DeleteFile,
     DropFile,
+    EndPart,
     FailPart,
     FileMergingPolicy,
     FilePool,
@@ -132,8 +133,8 @@ def test_a_file_that_all_have_given_up_is_not_written():
     offer(pool, A, "chk-1/a")
     offer(pool, B, "chk-1/b")
 
-    assert pool.discarded(part(A)) == []
-    assert pool.discarded(part(B)) == [DropFile(FILE)]
+    assert pool.discarded(part(A)) == [EndPart(part(A))]
+    assert pool.discarded(part(B)) == [EndPart(part(B)), DropFile(FILE)]
     assert pool.groups == {}
 
 
@@ -144,9 +145,9 @@ def test_a_file_that_one_has_given_up_stays_for_the_other():
     offer(pool, B, "chk-1/b")
     pool.acked(part(A))
 
-    assert pool.discarded(part(B)) == [WriteFile(FILE)]
+    assert pool.discarded(part(B)) == [EndPart(part(B)), WriteFile(FILE)]
     assert pool.written(FILE) == [ReleaseAck(part(A))]
-    assert pool.discarded(part(A)) == [DeleteFile(FILE)]
+    assert pool.discarded(part(A)) == [EndPart(part(A)), DeleteFile(FILE)]
     assert pool.groups == {}
 
 
@@ -158,10 +159,10 @@ def test_a_file_that_an_ack_names_is_the_coordinators():
     pool.acked(part(A))
     pool.acked(part(B))
     pool.written(FILE)
-    pool.reported(part(A))
 
+    assert pool.reported(part(A)) == [EndPart(part(A))]
     assert pool.discarded(part(A)) == []
-    assert pool.discarded(part(B)) == []
+    assert pool.discarded(part(B)) == [EndPart(part(B))]
     assert pool.groups == {}
 
 
@@ -171,7 +172,7 @@ def test_a_file_that_is_given_up_while_it_is_written_is_deleted_then():
     offer(pool, A, "chk-1/a")
     assert pool.acked(part(A)) == [WriteFile(FILE)]
 
-    assert pool.discarded(part(A)) == []
+    assert pool.discarded(part(A)) == [EndPart(part(A))]
     assert pool.written(FILE) == [DeleteFile(FILE)]
     assert pool.groups == {}
 
@@ -199,7 +200,7 @@ def test_an_ack_that_comes_after_its_file_was_lost_is_not_released():
     pool.not_written(FILE)
 
     assert pool.acked(part(A)) == []
-    assert pool.discarded(part(A)) == []
+    assert pool.discarded(part(A)) == [EndPart(part(A))]
     assert pool.groups == {}
 
 
@@ -210,7 +211,7 @@ def test_a_subtask_that_leaves_gives_up_what_it_has_not_acked():
     offer(pool, B, "chk-1/b")
     pool.acked(part(B))
 
-    assert pool.left(1, A) == [WriteFile(FILE)]
+    assert pool.left(1, A) == [EndPart(part(A)), WriteFile(FILE)]
     with pytest.raises(NotAMember):
         offer(pool, A, "chk-1/more")
 
@@ -234,5 +235,58 @@ def test_a_completed_checkpoint_ends_older_ones_except_savepoints():
     offer(pool, A, "sp/a", checkpoint=TWO, is_savepoint=True)
     newest = CheckpointId(3)
 
-    assert pool.completed(1, A, newest) == [DropFile(FILE)]
+    assert pool.completed(1, A, newest) == [EndPart(part(A)), DropFile(FILE)]
     assert pool.acked(part(A, TWO)) == [WriteFile("sp/merged-a")]
+
+
+def test_a_part_ends_once_whatever_ends_it():
+    """S6, R7: what the slot holds for it is let go when it ends, and only then."""
+    for end in (
+        lambda pool: pool.reported(part(A)),
+        lambda pool: pool.discarded(part(A)),
+        lambda pool: pool.completed(1, A, TWO),
+        lambda pool: pool.left(1, A),
+    ):
+        pool = a_pool()
+        offer(pool, A, "chk-1/a")
+        pool.acked(part(A))
+
+        assert EndPart(part(A)) in end(pool)
+        assert EndPart(part(A)) not in end(pool)
+
+
+def test_the_ack_of_a_savepoint_without_pieces_outlasts_a_newer_checkpoint():
+    """S6, C5: only a piece says that it is a savepoint; without any, nothing is held for long."""
+    pool = a_pool()
+    assert pool.acked(part(A)) == [ReleaseAck(part(A))]
+
+    assert pool.completed(1, A, TWO) == []
+    assert pool.reported(part(A)) == [EndPart(part(A))]
+
+
+def test_an_aborted_savepoint_is_forgotten_when_a_newer_checkpoint_completes():
+    """S6, R7: also if it was aborted before all subtasks of the slot had seen it."""
+    pool = a_pool()
+    offer(pool, A, "sp/a", is_savepoint=True)
+    pool.discarded(part(A))
+
+    pool.completed(1, B, TWO)
+
+    assert pool.groups == {}
+
+
+def test_a_savepoint_that_was_forgotten_waits_for_none():
+    """S6: a newer checkpoint completed when one subtask had acked and the others were to come."""
+    pool = a_pool(max_file_size=25)
+    offer(pool, A, "sp/large", 30, is_savepoint=True)
+    pool.acked(part(A))
+    pool.written("sp/merged-large")
+    pool.reported(part(A))
+    pool.completed(1, A, TWO)
+
+    offer(pool, B, "sp/b", is_savepoint=True)
+
+    assert pool.acked(part(B)) == [WriteFile("sp/merged-b")]
+    assert pool.written("sp/merged-b") == [ReleaseAck(part(B))]
+    assert pool.reported(part(B)) == [EndPart(part(B))]
+    assert pool.groups == {}

@@ -6,6 +6,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from weir.core.file_pool import (
     DeleteFile,
     DropFile,
+    EndPart,
     FailPart,
     FileMergingPolicy,
     FilePool,
@@ -35,6 +36,7 @@ class Slot(RuleBasedStateMachine):
         """By file: where each piece begins, how long it is, and whose it is."""
         self.ended, self.reported, self.given_up = set(), set(), set()
         self.writing, self.stored, self.failed = [], set(), set()
+        self.held = set()
 
     def obey(self, actions):
         for action in actions:
@@ -50,10 +52,13 @@ class Slot(RuleBasedStateMachine):
                 case ReleaseAck(part):
                     assert part in self.ended
                     assert all(p in self.stored for p in self.files_of(part))
-                    self.pool.reported(part)
                     self.reported.add(part)
+                    self.obey(self.pool.reported(part))
                 case FailPart(part):
                     self.failed.add(part)
+                case EndPart(part):
+                    assert part in self.reported | self.given_up
+                    self.held.remove(part)
 
     def holders(self, path):
         return {part for _, _, part in self.pieces.get(path, ())}
@@ -69,12 +74,14 @@ class Slot(RuleBasedStateMachine):
         self.now += 1
         place, actions = self.pool.offered(Piece(part, path, size), Millis(self.now))
         self.pieces.setdefault(place.path, []).append((place.offset, size, part))
+        self.held.add(part)
         self.obey(actions)
 
     @rule(part=parts)
     def ack(self, part):
         if part not in self.ended and part not in self.given_up and part not in self.failed:
             self.ended.add(part)
+            self.held.add(part)
             self.obey(self.pool.acked(part))
 
     @rule(part=parts)
@@ -82,6 +89,12 @@ class Slot(RuleBasedStateMachine):
         if part not in self.reported:
             self.given_up.add(part)
             self.obey(self.pool.discarded(part))
+
+    @rule(subtask=st.sampled_from(SUBTASKS), newest=st.sampled_from([2, 3]))
+    def complete(self, subtask, newest):
+        older = {Part(1, CheckpointId(c), subtask) for c in range(1, newest)}
+        self.given_up |= older & self.held
+        self.obey(self.pool.completed(1, subtask, CheckpointId(newest)))
 
     @precondition(lambda self: self.writing)
     @rule(fails=st.booleans())
@@ -122,6 +135,7 @@ class Slot(RuleBasedStateMachine):
             assert part in self.reported
         wanted = {path for part in self.reported for path in self.files_of(part)}
         assert self.stored == wanted
+        assert self.held == set()
         assert self.pool.groups == {}
 
 

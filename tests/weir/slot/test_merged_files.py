@@ -1,7 +1,9 @@
 """The pieces of a slot's subtasks share files on real storage, and no ack outruns its files."""
 
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from random import Random
+from threading import Event
 
 import pyarrow as pa
 import pytest
@@ -21,6 +23,7 @@ from weir.slot.merged_files import AckReleased, MergedFiles
 from weir.slot.row_format import ArrowFormat
 from weir.slot.snapshot_storage import SnapshotStorage, SnapshotStorageSettings
 from weir.slot.snapshot_uploads import (
+    MOST_UPLOADS,
     SnapshotUploads,
     UploadEnded,
     UploadFailed,
@@ -36,11 +39,18 @@ KIB = 1024
 
 
 class RefusingStorage(SnapshotStorage):
-    """Storage that is not there for merged files, on demand."""
+    """Storage that is not there for merged files, or slow, on demand."""
 
     refuses = False
 
+    def __init__(self, settings):
+        super().__init__(settings)
+        self.began, self.goes_on = Event(), Event()
+        self.goes_on.set()
+
     def put_merged(self, path, segments):
+        self.began.set()
+        assert self.goes_on.wait(20), "nothing let the write go on"
         if self.refuses:
             raise Unavailable("the storage is not there", retry_after=1.0)
         super().put_merged(path, segments)
@@ -56,13 +66,14 @@ class Slot:
     subtasks: list[SubtaskId] = field(default_factory=lambda: SUBTASKS[:2])
     now: int = 0
     limit: int | None = None
+    hand: Executor = field(default_factory=SteppedExecutor)
+    """Writes files."""
 
     def __post_init__(self):
         settings = SnapshotStorageSettings(
             self.place, 0, 0, is_incremental=self.is_incremental, merging=self.policy
         )
         self.storage = RefusingStorage(settings)
-        self.hand = SteppedExecutor()
         self.mail = []
         self.merged = MergedFiles(
             self.storage, self.hand, self.mail.append, lambda: Millis(self.now)
@@ -83,7 +94,7 @@ class Slot:
     def upload(self, subtask, barrier, captured):
         """The upload of one subtask, up to its wish to ack; its result is what it names."""
         writer = self.writers[subtask]
-        upload = writer.uploads.start(barrier, 0)
+        upload = writer.uploads.start(barrier, 0, captured)
         result = writer.write(StartUpload(upload, captured, SubtaskSnapshot(subtask)))
         return upload, result
 
@@ -171,6 +182,34 @@ def test_what_waits_in_a_file_counts_against_the_memory_of_the_slot(tmp_path):
     assert slot.files() == []
 
 
+def test_an_ack_that_a_newer_checkpoint_has_overtaken_is_held_no_more(slot):
+    """S6, R7: two checkpoints at once, and one subtask is always late for the older one."""
+    first, second = slot.subtasks
+    for number in range(1, 2 * MOST_UPLOADS + 2, 2):
+        slot.ack(first, slot.barrier(number), whole(KIB))
+        newer = slot.barrier(number + 1)
+        for subtask in slot.subtasks:
+            assert slot.writers[subtask].uploads.refusal(newer.checkpoint) == ""
+            slot.ack(subtask, newer, whole(KIB))
+        assert slot.reported() == [first, second]
+        for subtask in slot.subtasks:
+            slot.merged.completed(RUN, subtask, newer.checkpoint)
+            slot.writers[subtask].uploads.keep_only(())
+
+    assert not slot.writers[first].uploads.is_busy
+
+
+def test_an_ack_that_is_given_up_on_its_way_does_not_go(slot):
+    """S6, C7: its files are deleted."""
+    for subtask in slot.subtasks:
+        slot.ack(subtask, slot.barrier(1), whole(KIB))
+    for subtask in slot.subtasks:
+        slot.merged.completed(RUN, subtask, CheckpointId(2))
+
+    assert slot.reported() == []
+    assert slot.files() == []
+
+
 def test_a_subtask_that_leaves_takes_nothing_from_the_others(slot):
     """S6, C9: its ack does not go, and theirs do."""
     first, second = slot.subtasks
@@ -183,6 +222,24 @@ def test_a_subtask_that_leaves_takes_nothing_from_the_others(slot):
     assert slot.reported() == [first]
     (file,) = snapshot.files()
     assert slot.storage.fetch(file) == content(KIB)
+
+
+def test_a_file_that_is_dead_when_its_slot_ends_is_deleted(tmp_path):
+    """S6, C7: it is being written, and the slot takes no new work for its upload threads."""
+    threads = ThreadPoolExecutor(1)
+    slot = Slot(f"file://{tmp_path}", FileMergingPolicy(64 * KIB, 2.0, None), hand=threads)
+    slot.storage.goes_on.clear()
+    for subtask in slot.subtasks:
+        slot.ack(subtask, slot.barrier(1), whole(KIB))
+    assert slot.storage.began.wait(20)
+    for subtask in slot.subtasks:
+        slot.merged.left(RUN, subtask)
+
+    threads.shutdown(wait=False)
+    slot.storage.goes_on.set()
+    threads.shutdown(wait=True)
+
+    assert slot.files() == []
 
 
 def test_a_late_upload_of_a_subtask_that_has_left_fails(slot):

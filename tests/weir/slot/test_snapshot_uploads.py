@@ -84,7 +84,7 @@ class Bench:
         self.task.trigger(barrier, Millis(0))
         bare = SubtaskSnapshot(SUBTASK, watermarks=((EdgeId("e"), Millis(5)),), reached_end=True)
         whole = Captured(**captured, release=lambda: self.released.append(checkpoint))
-        self._upload(StartUpload(self.uploads.start(barrier, 4), whole, bare))
+        self._upload(StartUpload(self.uploads.start(barrier, 4, whole), whole, bare))
 
     def persist(self, rows, checkpoint=1):
         held = sum(ArrowFormat().size_of(batch) for _, _, batches in rows for batch in batches)
@@ -340,9 +340,9 @@ def test_uploads_of_older_checkpoints_are_reckoned_at_the_size_of_the_last_snaps
     bench.start(1, keyed=(PIECE,))
     assert bench.uploads.unsaved_bytes(CheckpointId(2)) == 0
     bench.executor.is_held = True
-    bench.start(2, keyed=(PIECE,))
+    bench.start(2, keyed=(PIECE,), keyed_in_memory=True)
     bench.abort(2)
-    bench.start(3, keyed=(PIECE,))
+    bench.start(3, keyed=(PIECE,), keyed_in_memory=True)
 
     assert bench.uploads.unsaved_bytes(CheckpointId(3)) == len(CONTENT)
     assert bench.uploads.unsaved_bytes(CheckpointId(4)) == 2 * len(CONTENT)
@@ -351,11 +351,25 @@ def test_uploads_of_older_checkpoints_are_reckoned_at_the_size_of_the_last_snaps
     assert bench.uploads.unsaved_bytes(CheckpointId(4)) == 0
 
 
+def test_uploads_of_state_on_disk_cost_no_memory(bench):
+    """R7: however large it is; operator state is in memory with any backend."""
+    bench.start(1, keyed=(PIECE,))
+    bench.executor.is_held = True
+    bench.start(2, keyed=(PIECE,))
+    assert bench.uploads.unsaved_bytes(CheckpointId(3)) == 0
+
+    listed = ListSnapshot("splits", Redistribution.SPLIT, [b"x"])
+    bench.start(3, lists=(listed,))
+
+    assert bench.uploads.unsaved_bytes(CheckpointId(4)) == len(CONTENT)
+    bench.executor.release()
+
+
 def test_a_restored_state_is_known_by_its_size_before_the_first_snapshot(bench):
     """R7."""
     bench.uploads.restored(CheckpointId(7), [StateFile("a", 30), StateFile("b", 12)])
     bench.executor.is_held = True
-    bench.start(8, keyed=(PIECE,))
+    bench.start(8, keyed=(PIECE,), keyed_in_memory=True)
 
     assert bench.uploads.unsaved_bytes(CheckpointId(9)) == 42
 

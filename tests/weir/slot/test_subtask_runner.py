@@ -27,6 +27,7 @@ from weir.core.snapshots import SubtaskSnapshot
 from weir.core.task import Drain, Task, Transmit
 from weir.exchange.batch_sizes import BATCH_BYTES
 from weir.exchange.routing import Router
+from weir.slot.buffer_timeout import LONGEST_SECONDS, TIMEOUT_SECONDS
 from weir.slot.effects import DiscardUpload, FailSubtask, Report, StartUpload
 from weir.slot.event_time import FOREVER, EventTime
 from weir.slot.pipeline import Pipeline
@@ -156,6 +157,34 @@ def test_what_is_buffered_goes_before_the_watermark():
     runner = a_runner(Alarms(), A)
     assert runner.process(ProcessBatches(WORK_0, A, [rows(1)])) == ([], [])
     assert elements(runner.advance(A, Watermark(Millis(5)))) == [[1], Watermark(5)]
+
+
+def test_buffered_rows_leave_after_a_timeout_though_more_input_waits():
+    """R9: a source that always has a few more rows does not hold them back."""
+    now = 5.0
+    runner = a_runner(Alarms(), A)
+    runner.timer = lambda: now
+    runner.is_ready = True
+    runner.process(ProcessBatches(WORK_0, A, [rows(1)]))
+    runner.task.inboxes[A].queue.append(rows(2))
+    assert not runner.must_flush
+    now += 2 * TIMEOUT_SECONDS
+    assert runner.must_flush
+    assert elements(runner.flush()) == [[1]]
+    assert not runner.must_flush
+
+
+def test_buffered_rows_wait_while_an_output_has_no_room():
+    """R9, R7."""
+    now = 5.0
+    runner = a_runner(Alarms(), A)
+    runner.timer = lambda: now
+    runner.is_ready = True
+    runner.process(ProcessBatches(WORK_0, A, [rows(1)]))
+    now += 2 * LONGEST_SECONDS
+    for _ in range(OUTPUT_LIMIT):
+        runner.task.outboxes[OUT].put(rows(0))
+    assert not runner.must_flush
 
 
 def test_an_equal_watermark_is_emitted_once():

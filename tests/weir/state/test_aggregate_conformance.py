@@ -10,6 +10,7 @@ from weir.core.ids import CheckpointId
 from weir.core.key_groups import range_of
 from weir.dataflow.physical import Aggregate
 from weir.ports.operators import RestoredState
+from weir.state.memory.memory_backend import MemoryBackend
 from weir.wire.keys import key_groups
 
 ROWS = pa.schema(
@@ -92,6 +93,16 @@ def test_a_capture_of_aggregates_does_not_see_later_rows(make_backend):
     known = expected_sums(a_batch(range(900)), a_batch(range(100)))
     assert restored.emitted.items() <= known.items()
     assert sum(whole(file).table.num_rows for file in files) == len(known)
+
+
+def test_only_the_backend_in_memory_keeps_old_aggregates_in_memory(rocksdb_backends):
+    """R7 S14: the budget of a slot's memory goes by it."""
+    for make, is_in_memory in ((MemoryBackend, True), (rocksdb_backends, False)):
+        captured = Sums(make).take(a_batch(range(10))).backend.capture(CheckpointId(1))
+        captured.release()
+
+        assert captured.keyed
+        assert captured.is_in_memory is is_in_memory
 
 
 def test_a_capture_keeps_its_moment_when_rows_are_written_back(make_backend):

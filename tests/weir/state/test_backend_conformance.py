@@ -13,6 +13,7 @@ from weir.dataflow.types import schema_of
 from weir.errors import JobRejected
 from weir.ports.keyed_state import TIMERS, TimeMode
 from weir.ports.operators import RestoredState
+from weir.state.memory.memory_backend import MemoryBackend
 from weir.state.row_types import RowType
 
 WORD = (pa.field("word", pa.string()),)
@@ -299,6 +300,16 @@ def test_a_capture_does_not_see_what_happens_after_it(make_backend):
 
     assert Declared(make_backend).restored(files).content(WORDS) == before
     assert declared.content(["w1"])["w1"][0] is None
+
+
+def test_only_the_backend_in_memory_keeps_old_versions_in_memory(rocksdb_backends):
+    """R7 S14: the budget of a slot's memory goes by it."""
+    for make, is_in_memory in ((MemoryBackend, True), (rocksdb_backends, False)):
+        captured = filled(make).backend.capture(CheckpointId(1))
+        captured.release()
+
+        assert captured.keyed
+        assert captured.is_in_memory is is_in_memory
 
 
 def test_captures_that_overlap_keep_their_own_moments(make_backend):

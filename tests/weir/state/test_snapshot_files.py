@@ -12,7 +12,14 @@ from weir.core.key_groups import range_of
 from weir.core.snapshots import KeyGroupRange
 from weir.errors import JobRejected
 from weir.state import snapshot_files
-from weir.state.snapshot_files import read_keyed, read_list, write_keyed, write_list
+from weir.state.snapshot_files import (
+    FileHeader,
+    read_keyed,
+    read_list,
+    write_keyed,
+    write_list,
+    write_sorted,
+)
 
 MAX_PARALLELISM = 8
 EVERY_GROUP = KeyGroupRange(0, MAX_PARALLELISM - 1)
@@ -150,3 +157,49 @@ def test_list_state_gives_back_any_range_of_its_items(items, data):
     stop = data.draw(st.integers(first, len(items)))
 
     assert read_list(write_list(items), first, stop) == items[first:stop]
+
+
+def sorted_batches(rows):
+    table = a_table(rows)
+    groups = pa.array(np.arange(rows) * MAX_PARALLELISM // rows, pa.int32())
+    return table.add_column(0, "group", groups).to_batches()
+
+
+def write_to_disk(path, batches):
+    header = FileHeader("totals", ["user"], MAX_PARALLELISM)
+    return write_sorted(path, header, sorted_batches(1)[0].schema, batches)
+
+
+def test_a_state_that_was_laid_down_on_disk_is_read_and_leaves_no_file(tmp_path):
+    """R7, S11: the file goes with the last who reads it."""
+    state = read_keyed(write_to_disk(tmp_path / "totals.arrow", sorted_batches(100)), EVERY_GROUP)
+
+    assert state.table.equals(a_table(100))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_state_that_could_not_be_laid_down_leaves_no_file(tmp_path):
+    """R7: each attempt on a full disk would make it fuller."""
+
+    def a_full_disk():
+        yield from sorted_batches(100)
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        write_to_disk(tmp_path / "totals.arrow", a_full_disk())
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_state_that_is_laid_down_twice_on_a_full_disk_leaves_no_file(tmp_path, monkeypatch):
+    """R7: the disk may be full only when the batches go to their last place."""
+
+    def a_full_disk(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pa.ipc, "new_file", a_full_disk)
+
+    with pytest.raises(OSError, match="No space left"):
+        write_to_disk(tmp_path / "totals.arrow", sorted_batches(100))
+
+    assert list(tmp_path.iterdir()) == []

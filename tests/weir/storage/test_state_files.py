@@ -148,3 +148,25 @@ def test_a_large_file_leaves_nothing_on_the_disk(in_memory, tmp_path):
 
     assert fetched == pa.py_buffer(content)
     assert list((tmp_path / "local" / "disk").iterdir()) == []
+
+
+class ObservedStore:
+    """Storage that looks at a directory whenever it is read."""
+
+    def __init__(self, store, directory):
+        self._store, self._directory = store, directory
+        self.seen = []
+
+    def read_range(self, path, start, stop):
+        self.seen.append(list(self._directory.iterdir()))
+        return self._store.read_range(path, start, stop)
+
+
+def test_a_restore_that_is_killed_leaves_nothing_on_the_disk(in_memory, tmp_path):
+    """S2 R7: its file has no name from the beginning, so the disk is free when the process ends."""
+    content = bytes(PART_BYTES) + STATE
+    file = put(in_memory.store, in_memory.url("sum-0"), content)
+    store = ObservedStore(in_memory.store, tmp_path)
+
+    assert fetch_to_disk(store, file, str(tmp_path)) == pa.py_buffer(content)
+    assert store.seen == [[], []]

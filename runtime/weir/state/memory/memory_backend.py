@@ -144,7 +144,14 @@ class MemoryBackend:
             known = frozenset(self._versions.known())
             if self._place.is_incremental:
                 self._versions.remember(checkpoint, captured.versions)
-            parts.append(Captured(keyed=captured.keyed, release=captured.release, known=known))
+            parts.append(
+                Captured(
+                    keyed=captured.keyed,
+                    release=captured.release,
+                    known=known,
+                    keyed_in_memory=True,
+                )
+            )
         return together(parts)
 
     def restore(self, restored_state: RestoredState) -> list[str]:

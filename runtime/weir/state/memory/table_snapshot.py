@@ -100,7 +100,9 @@ class TableSnapshots:
             return self._files.write(captured.read())
 
         piece = KeyedSnapshot(self._files.groups, whole, self._files.name, since)
-        return Captured(keyed=(piece,), release=captured.release, known=past.known)
+        return Captured(
+            keyed=(piece,), release=captured.release, known=past.known, keyed_in_memory=True
+        )
 
     def restore(
         self, tables: Iterable[pa.Table], checkpoint: CheckpointId, *, is_as_it_was: bool = True

@@ -101,7 +101,7 @@ class Database:
         """From the first up to, not including, the last."""
         limits = ReadOptions()  # has the bytes of the bound, so it must outlive the iterator
         limits.set_iterate_upper_bound(stop)
-        yield from self._db.items(from_key=first, read_opt=limits)
+        yield from _between(self._db.iter(limits), first, stop)
 
     def delete_range(self, first: bytes, stop: bytes) -> None:
         _explained(lambda: self._db.delete_range(first, stop, self._writing))
@@ -141,9 +141,11 @@ class Database:
             self._holders -= 1
             if self._holders:
                 return
-        with suppress(DbClosedError):  # an instance to go on with could not be opened
-            self._db.close()
-        self._directory.remove(self.path)
+        try:
+            with suppress(DbClosedError):  # an instance to go on with could not be opened
+                self._db.close()
+        finally:  # on a full disk it cannot be closed, and its room is needed
+            self._directory.remove(self.path)
 
 
 class ReadOnlyDatabase:
@@ -160,7 +162,7 @@ class ReadOnlyDatabase:
         limits = ReadOptions()  # has the bytes of the bound, so it must outlive the iterator
         limits.set_iterate_upper_bound(stop)
         limits.fill_cache(False)  # type: ignore[call-arg]  # noqa: FBT003 - its stub lacks it
-        yield from self._db.items(from_key=first, read_opt=limits)
+        yield from _between(self._db.iter(limits), first, stop)
 
     def close(self) -> None:
         self._db.close()
@@ -190,21 +192,25 @@ class HeldSnapshot:
 
     def scan(self, first: bytes, stop: bytes) -> Iterator[Entry]:
         """From the first up to, not including, the last."""
-        iterator = self._iterator
-        assert iterator is not None, "a released snapshot would be taken for an empty one"
-        iterator.seek(first)
-        while iterator.valid():
-            entry = iterator.key()
-            if entry >= stop:
-                return
-            yield entry, iterator.value()
-            iterator.next()
-        _explained(iterator.status)
+        assert self._iterator is not None, "a released snapshot would be taken for an empty one"
+        yield from _between(self._iterator, first, stop)
 
     def release(self) -> None:
         if self._iterator is not None:
             self._iterator = None
             self._let_go()
+
+
+def _between(iterator: RdictIter, first: bytes, stop: bytes) -> Iterator[Entry]:
+    """An iterator that cannot read on becomes invalid as at the end; only its status tells."""
+    iterator.seek(first)
+    while iterator.valid():
+        entry = iterator.key()
+        if entry >= stop:
+            return
+        yield entry, iterator.value()
+        iterator.next()
+    _explained(iterator.status)
 
 
 def after(prefix: bytes) -> bytes:

@@ -205,9 +205,12 @@ def described_state(state: StoredState, keys: Keys) -> LocalState:
 
 
 def delete_state(database: Database, number: bytes, groups: KeyGroupRange) -> None:
+    """Only where there is something: each deleted range costs every later read."""
     for group in range(groups.first, groups.last + 1):
         first = _group(group) + number
-        database.delete_range(first, after(first))
+        stop = after(first)
+        if next(database.scan(first, stop), None) is not None:
+            database.delete_range(first, stop)
 
 
 def remove_keys(layer: KeyedState, database: Database, state: StoredState, keys: Keys) -> None:

@@ -91,7 +91,7 @@ class RocksDBBackend:
         self._memory = memory
         self._database = Database(directory, memory)
         memory.opened()
-        self._buffer = WriteBuffer(self._database)
+        self._buffer = WriteBuffer(self._database, memory)
         self._is_logged = place.is_logged
         self._changes: ChangedKeys[set[bytes]] = ChangedKeys()
         self._evolved: set[str] = set()
@@ -172,8 +172,7 @@ class RocksDBBackend:
         self._buffer.fetch(group + number + key for number in values for group, key in encoded)
 
     def seek(self, key: Key) -> None:
-        if self._buffer.unwritten_bytes > self._memory.unwritten_bytes:
-            self._buffer.flush()
+        self._buffer.bound()
         found = self._encoded.get(key)
         if found is None:
             (found,) = self._encode([key])

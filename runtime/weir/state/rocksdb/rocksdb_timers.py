@@ -98,6 +98,7 @@ class RocksDBTimers:
         return earliest is not None and earliest <= now
 
     def seek_earliest(self) -> tuple[Key, Millis]:
+        self._buffer.bound()
         earliest = self.earliest()
         assert earliest is not None, "someone waits for a timer"
         _, whose = self._head[0]

@@ -12,6 +12,7 @@ from heapq import merge
 
 from weir.state.rocksdb.database import Database, Entry, after
 from weir.state.rocksdb.rocksdb_capture import RocksDBCapture
+from weir.state.rocksdb.rocksdb_memory import RocksDBMemory
 
 Changes = dict[bytes, bytes | None]
 
@@ -23,8 +24,9 @@ _NOTHING: Changes = {}
 class WriteBuffer:
     """Changes that RocksDB does not have yet."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, memory: RocksDBMemory) -> None:
         self._database = database
+        self._memory = memory
         self._changes: dict[bytes, Changes] = {}
         self._new_bytes = 0
         self._frozen: dict[bytes, Changes] = {}
@@ -117,6 +119,11 @@ class WriteBuffer:
             database, lambda: _write(database, frozen), keeps_files=keeps_files
         )
         return self._capture
+
+    def bound(self) -> None:
+        """Write everything if it is more than the memory allows."""
+        if self.unwritten_bytes > self._memory.unwritten_bytes:
+            self.flush()
 
     def settle(self) -> None:
         """What is frozen is written when this returns."""
