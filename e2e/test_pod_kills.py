@@ -1,10 +1,14 @@
 """Whatever is killed while rows flow, no row is lost and none is duplicated.
 
 Executor, driver, operator, the pods of a node: each is killed without warning, the job recovers,
-and the bucket is verified. The time to the next committed result is shown.
+and the bucket is verified. The time to the next committed result is shown. State is in RocksDB,
+with incremental checkpoints and a changelog; at the end an edit moves it to memory.
 """
 
+import pytest
+
 from fault_injection import (
+    Scenario,
     all_killed,
     driver_evicted,
     driver_killed,
@@ -16,9 +20,25 @@ from fault_injection import (
 )
 from recovery_check import survived
 
+ON_DISK = {"backend": "rocksdb", "changelog": {"enabled": True, "materializationInterval": "5 s"}}
+
+
+@pytest.fixture(scope="module")
+def scenario(job, operator):
+    scenario = Scenario(job, operator)
+    checkpointing = {
+        "interval": "1 s",
+        "storage": f"{job.directory}/checkpoints",
+        "savepointDir": f"{job.directory}/savepoints",
+        "incremental": True,
+        "inlineThreshold": "0 B",
+    }
+    scenario.begin(checkpointing=checkpointing, state=ON_DISK)
+    return scenario
+
 
 def test_an_executor(scenario):
-    """R1 K3: Spark starts another, under the same driver."""
+    """R1 S2 S5 K3: Spark starts another, under the same driver."""
     driver = scenario.job.driver()
 
     survived(scenario, executor_killed)
@@ -85,7 +105,21 @@ def test_a_node_that_is_drained(scenario):
 
 
 def test_a_node_that_is_lost(scenario):
-    """R1 C17 K3: the node is unreachable; its pods are force-deleted, and an Event reports it."""
+    """R1 C17 S2 K3: the node is unreachable; its pods are force-deleted, and an Event says so."""
     survived(scenario, node_lost)
 
     assert scenario.job.event_messages("NodeLost")
+
+
+def test_an_edit_of_the_backend_keeps_the_state(scenario):
+    """S2 S10 S14 K4: the old version stops with a savepoint, which the other backend restores."""
+    job = scenario.job
+    before = job.verdict().delivered
+
+    job.edit(state={"backend": "hashmap", "changelog": {"enabled": False}})
+    job.until_stable()
+    job.until_committed()
+
+    assert job.status()["upgrade"]["mode"] == "savepoint"
+    assert job.verdict().delivered > before
+    assert job.verdict().is_exactly_once, job.verdict()

@@ -31,9 +31,9 @@ class Scenario:
     def cluster(self) -> Cluster:
         return self.operator.cluster
 
-    def begin(self) -> None:
+    def begin(self, **spec: object) -> None:
         """Apply the job; its drivers run on the expendable node as long as that is there."""
-        self.job.apply(driver={"resources": SMALL, "podTemplate": {"spec": self._drawn()}})
+        self.job.apply(driver={"resources": SMALL, "podTemplate": {"spec": self._drawn()}}, **spec)
         self.job.until_stable()
 
     def _drawn(self) -> dict[str, object]:
