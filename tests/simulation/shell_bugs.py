@@ -198,7 +198,7 @@ SHELL_BUGS = (
     Bug(
         "a layer does not name the aggregates that were removed",
         ("S4",),
-        "weir.state.memory.memory_aggregates",
+        "weir.state.memory.table_snapshot",
         "            self._history.removed(table, self._table.size)\n",
         "            self._history.removed(table.slice(0, 0), self._table.size)\n",
         (f"{_STATE}/test_removed_keys.py",),
