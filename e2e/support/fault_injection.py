@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
-from applied_job import SMALL, AppliedJob, names
+from applied_job import SMALL, WITHOUT_END, AppliedJob, names
 from cluster import Cluster, door
 from installed_operator import InstalledOperator
 
@@ -33,7 +33,8 @@ class Scenario:
 
     def begin(self, **spec: object) -> None:
         """Apply the job; its drivers run on the expendable node as long as that is there."""
-        self.job.apply(driver={"resources": SMALL, "podTemplate": {"spec": self._drawn()}}, **spec)
+        driver = {"resources": SMALL, "podTemplate": {"spec": self._drawn()}}
+        self.job.apply(WITHOUT_END, driver=driver, **spec)
         self.job.until_stable()
 
     def _drawn(self) -> dict[str, object]:
