@@ -28,7 +28,7 @@ class FileMergingConfig(Model):
             remedy="use 1 B to 1 GiB, as in 32 MiB",
         ),
     ] = 32 * MIB
-    """Merging makes no larger file; larger state has a file of its own."""
+    """Merging makes no larger file; larger state has a separate file."""
 
     max_space_amplification: Annotated[
         StrictFloat,

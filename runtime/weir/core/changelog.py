@@ -12,7 +12,7 @@ logged again by the next. What it had not acked stays in the log.
 
 Segments that are small and of like weight are folded into the next one, as a binary counter
 carries, so their number grows with the logarithm of the checkpoints; a segment of the preemptive
-size is not written again. A new whole state, written on an interval of its own or when the log has
+size is not written again. A new whole state, written on a separate interval or when the log has
 outgrown the old one, replaces all segments up to its position.
 """
 

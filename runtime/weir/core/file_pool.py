@@ -21,7 +21,7 @@ class FileMergingPolicy(NamedTuple):
     """How pieces are merged."""
 
     max_file_size: int
-    """A file is closed before it grows beyond this; a piece of this size has a file of its own."""
+    """A file is closed before it grows beyond this; a piece of this size has a separate file."""
     max_space_amplification: float
     """How many bytes of files one byte of state may cost."""
     longest_wait_ms: int | None
@@ -41,7 +41,7 @@ class Piece(NamedTuple):
 
     part: Part
     path: str
-    """Where it would be if it had a file of its own."""
+    """Where it would be if it had a separate file."""
     bytes: int
     is_savepoint: bool = False
 

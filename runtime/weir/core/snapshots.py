@@ -56,7 +56,7 @@ class StateFile(NamedTuple):
     checksum: str = ""
     content: Content = b""
     offset: int = 0
-    """Where it begins in its file; a file of its own has it at the beginning (spec S6)."""
+    """Where it begins in its file; a separate file has it at the beginning (spec S6)."""
 
     @property
     def segment(self) -> str:

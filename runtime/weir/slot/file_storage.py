@@ -32,7 +32,7 @@ class FileStorage(Protocol):
     def is_incremental(self) -> bool: ...
     @property
     def merging(self) -> FileMergingPolicy | None:
-        """How pieces share files; None: each has a file of its own."""
+        """How pieces share files; None: each has a separate file."""
 
     @property
     def changelog(self) -> ChangelogPolicy | None:

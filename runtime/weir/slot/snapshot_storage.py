@@ -46,7 +46,7 @@ class SnapshotStorageSettings:
     local_directory: str = ""
     """Where second copies are kept on the machine's own disk; empty: nowhere."""
     merging: FileMergingPolicy | None = None
-    """How the pieces of a slot's subtasks share files; None: each piece has a file of its own."""
+    """How the pieces of a slot's subtasks share files; None: each piece has a separate file."""
     changelog: ChangelogPolicy | None = None
     """How changes of keyed state are logged between checkpoints; None: not at all."""
     restore_directory: str | None = None

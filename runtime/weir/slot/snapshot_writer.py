@@ -63,7 +63,7 @@ class SnapshotWriter:
     format: RowFormat
     uploads: SnapshotUploads
     merged: MergedFiles | None = None
-    """Where pieces wait for those of other subtasks; None: each has a file of its own."""
+    """Where pieces wait for those of other subtasks; None: each has a separate file."""
 
     def write(self, start: StartUpload | StartInFlightUpload) -> UploadResult:
         """Never raises."""
