@@ -86,8 +86,8 @@ CHANGELOG_BUGS = (
         "a log grows with every checkpoint",
         ("S5",),
         _LOG,
-        "        chain, weight = chain[:-1], weight + last.weight\n",
-        "        break\n",
+        "        if is_known and (not is_small or last.weight > weight):\n",
+        "        if is_known:\n",
         _TESTS,
     ),
     Bug(

@@ -16,7 +16,7 @@ size is not written again. A new whole state, written on a separate interval or 
 outgrown the old one, replaces all segments up to its position.
 """
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, NewType
 
@@ -171,7 +171,7 @@ class Changelog:
             for segment in (*self._held(checkpoint), *self.free)
             if segment.upto <= cut.position and not is_full and _is_within(segment, kept)
         ]
-        chain, weight = _folded(_linked(usable), self.policy.preemptive_bytes, cut.known)
+        chain, weight = _folded(usable, self.policy.preemptive_bytes, cut.known)
         own = tuple(segment for segment in chain if segment in self.free)
         self.free = tuple(segment for segment in self.free if segment not in own)
         self.taken[checkpoint] = _Taken(chain, own)
@@ -362,17 +362,24 @@ def _linked(usable: Iterable[Segment]) -> Chain:
         chain.append(max(later, key=lambda segment: segment.upto))
 
 
-def _folded(chain: Chain, preemptive_bytes: int, known: Container[int] | None) -> tuple[Chain, int]:
-    """Without the segments that the next one replaces, and the weight of that one."""
+def _folded(
+    usable: Sequence[Segment], preemptive_bytes: int, known: Container[int] | None
+) -> tuple[Chain, int]:
+    """Linked without the segments that the next one replaces, and the weight of that one.
+
+    A segment that is folded may have stood in the way of a larger one, so the rest is linked again.
+    """
     weight = 1
-    while chain:
+    left = list(usable)
+    while chain := _linked(left):
         last = chain[-1]
         is_small = last.since is not None and last.bytes < preemptive_bytes
         is_known = known is None or last.upto in known
         if is_known and (not is_small or last.weight > weight):
-            break
-        chain, weight = chain[:-1], weight + last.weight
-    return chain, weight
+            return chain, weight
+        left.remove(last)
+        weight += last.weight
+    return (), weight
 
 
 def _is_within(segment: Segment, kept: frozenset[str] | None) -> bool:

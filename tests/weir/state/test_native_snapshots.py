@@ -352,15 +352,13 @@ def test_many_checkpoints_lose_no_file_and_leave_none(rocksdb_backends, tmp_path
     show(f"seed {SEED}")
     rng, registry, kept = dice("native checkpoints"), SharedStateRegistry(), []
     job, number, base, content = Job(rocksdb_backends, tmp_path), 0, 0, None
+    old = job.parallelism
     for _ in range(300):
         number += 1
         fate = rng.random()
         if fate < 0.1 and kept:
             job.close()
-            old, job = (
-                job.parallelism,
-                Job(rocksdb_backends, tmp_path, rng.randint(1, 3), attempt=number),
-            )
+            job = Job(rocksdb_backends, tmp_path, rng.randint(1, 3), attempt=number)
             job.restore(kept, old, base)
             assert job.content() == content
             continue
@@ -377,7 +375,7 @@ def test_many_checkpoints_lose_no_file_and_leave_none(rocksdb_backends, tmp_path
         job.subtasks[0].storage.delete(
             [*freed, *(f.path for s in kept for f in s.files() if not f.shared)]
         )
-        kept, base, content = snapshots, number, then
+        kept, base, content, old = snapshots, number, then, job.parallelism
         there = {f"file://{path}" for path in (tmp_path / "chk").rglob("*") if path.is_file()}
         assert there == {file.path for snapshot in kept for file in snapshot.files()}
     job.close()
